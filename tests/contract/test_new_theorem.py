@@ -106,7 +106,11 @@ def test_it_is_in_the_json_of_the_card(capsys: pytest.CaptureFixture[str]) -> No
     assert (found["status"], found["theorem"], found["n"]) == ("FAILS", "toy", FROM)
     assert (found["task"], found["sizes"]) == (f"permutation:n={FROM},k=5", {"turns": 3})
     other = tracked(capsys, "gdn + full @ heads=1, head_dim=8")
-    assert (other["status"], other["theorem"], other["task"]) == ("OPEN", "none", None)
+    assert (other["status"], other["theorem"], other["task"]) == (
+        "OPEN",
+        "none",
+        "permutation:n=8192,k=5",
+    )
 
 
 def test_the_card_tells_it_in_its_own_words(

@@ -27,7 +27,7 @@ from separatrix.core.document.plot import (
 from separatrix.core.errors import EvidenceError, SeparatrixError
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
-from separatrix.core.numbers.accuracy import percent
+from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.wilson import wilson
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config, read_config
@@ -73,9 +73,8 @@ class Answered:
 
     def to_json(self) -> dict[str, Any]:
         """The row with what is proved of it."""
-        proved = self.proved()
         best = level(self.task)
-        share = Fraction(self.right, self.total)
+        above = None if best is None else float(Fraction(self.right, self.total) - best)
         return {
             "task": self.task.spec,
             "tokens": self.tokens,
@@ -88,9 +87,9 @@ class Answered:
             "credit": self.credit,
             "chance": str(self.task.chance),
             "level": None if best is None else str(best),
-            "above_level": None if best is None else float(share - best),
+            "above_level": above,
             "seed": self.seed,
-            "proved": proved,
+            "proved": self.proved(),
         }
 
     def proved(self) -> dict[str, Any] | None:
@@ -111,26 +110,25 @@ class Answered:
         }
 
 
+def _named(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["model"], row["task"].partition(":")[0]
+
+
 def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Document:
     """A table for each model, what else is said, and what the columns mean."""
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        name = row["task"].partition(":")[0]
-        groups.setdefault((row["model"], row["manner"], name), []).append(row)
+        groups.setdefault((*_named(row), row["manner"]), []).append(row)
     parts: list[Line | Table] = []
-    for (model, manner, name), own in groups.items():
+    for (model, name, manner), own in groups.items():
         sizes = [row["task"].partition(":")[2].split(",") for row in own]
         alike = [size for size in sizes[0] if all(size in of for of in sizes)]
-        apart = [" ".join(size for size in of if size not in alike) for of in sizes]
         parts.append(Line(f"{name}:{','.join(alike)}, {manner}: {model}"))
-        cells = [[size, *_cells(row)] for size, row in zip(apart, own, strict=True)]
-        told = [
-            at
-            for at, name in enumerate(_COLUMNS)
-            if name not in _WHERE_THERE or any(row[at] != "-" for row in cells)
-        ]
-        shown = [[row[at] for at in told] for row in cells]
-        parts.append(Table(shown, tuple(_COLUMNS[at] for at in told)))
+        cells = [_cells(row) for row in own]
+        for of, cell in zip(sizes, cells, strict=True):
+            cell[""] = " ".join(size for size in of if size not in alike)
+        columns = [name for name in cells[0] if any(cell[name] for cell in cells)]
+        parts.append(Table([[cell[name] or "-" for name in columns] for cell in cells], columns))
     failing = {row["task"]: row["proved"] for row in rows if _status(row) == "FAILS"}
     parts += [Line(f"{task}: {said['statement']}") for task, said in failing.items()]
     parts += map(Line, notes)
@@ -145,41 +143,40 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
     return Document(*parts)
 
 
-_COLUMNS = (
-    *("", "tokens", "proved", "chance", "level", "accuracy", "95 % interval", "above"),
-    *("credit", "log p"),
-)
-_WHERE_THERE = ("credit", "log p")
-"""Columns that stand where a row has something to say there."""
-
-
-def _cells(row: Mapping[str, Any]) -> list[str]:
-    best = row["level"]
+def _cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """The columns; a column in which no row has anything to say is left out."""
+    best, credit, weight = row["level"], row["credit"], row["log_probability"]
     low, high = ends(*row["interval"])
-    return [
-        "-" if row["tokens"] is None else f"{row['tokens']:,}",
-        _proved(row),
-        guessed(Fraction(row["chance"])),
-        "-" if best is None else guessed(Fraction(best)),
-        f"{accuracy(row['right'], row['total'])} of {row['total']:,}",
-        f"{low} to {high}",
-        "-" if best is None else f"{100 * row['above_level']:+.1f}",
-        "-" if row["credit"] in (None, row["right"] / row["total"]) else f"{row['credit']:.3f}",
-        "-" if row["log_probability"] is None else f"{row['log_probability']:.2f}",
-    ]
+    return {
+        "": "",
+        "tokens": "-" if row["tokens"] is None else f"{row['tokens']:,}",
+        "proved": _proved(row) or "-",
+        "chance": guessed(Fraction(row["chance"])),
+        "level": "-" if best is None else guessed(Fraction(best)),
+        "accuracy": f"{accuracy(row['right'], row['total'])} of {row['total']:,}",
+        "95 % interval": f"{low} to {high}",
+        "above": "-" if best is None else f"{100 * row['above_level']:+.1f}",
+        "credit": "" if credit in (None, row["right"] / row["total"]) else f"{credit:.3f}",
+        "log p": "" if weight is None else f"{weight:.2f}",
+    }
 
 
 def _status(row: Mapping[str, Any]) -> str:
     return "" if row["proved"] is None else row["proved"]["status"]
 
 
+def _ceiling(row: Mapping[str, Any]) -> int | None:
+    """The most of random questions that any weights answer, in millionths, where not all."""
+    most = None if row["proved"] is None else row["proved"]["ceiling_millionths"]
+    return None if most is None or most >= WHOLE else most
+
+
 def _proved(row: Mapping[str, Any]) -> str:
-    found = row["proved"]
-    if found is None:
-        return "-"
-    most = found["ceiling_millionths"]
-    best = "" if most is None or most >= 10**6 else f", at most {percent(most)}"
-    return f"{found['status']} ({found['theorem']}{best})"
+    if row["proved"] is None:
+        return ""
+    most = _ceiling(row)
+    best = "" if most is None else f", at most {percent(most)}"
+    return f"{row['proved']['status']} ({row['proved']['theorem']}{best})"
 
 
 def drawing(rows: Sequence[dict[str, Any]]) -> Drawing | None:
@@ -190,42 +187,30 @@ def drawing(rows: Sequence[dict[str, Any]]) -> Drawing | None:
     if not there:
         return None
     marks: list[Stroke | Dot] = []
+    lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in there:
         x, share = float(row["tokens"]), row["right"] / row["total"]
+        lines.setdefault(_named(row), []).append((x, share))
         colour = _COLOURS.get(_status(row), INK)
         low, high = map(float, row["interval"])
         told = f"{row['model']}, {row['task']}: {row['right']} of {row['total']}, {_proved(row)}"
         marks += [Stroke([(x, low), (x, high)], colour, told=told), Dot(x, share, colour, told)]
-        for height, what in ((row["level"], "level"), (_ceiling(row), "at most, for any weights")):
+        most = _ceiling(row)
+        crosses = {"level": row["level"], "at most, for any weights": most and most / WHOLE}
+        for what, height in crosses.items():
             if height is not None:
-                marks.append(
-                    Dot(x, float(Fraction(height)), MUTED, f"{what}: {row['task']}", "cross", 3.5)
-                )
-    names = dict.fromkeys((row["model"], row["task"].partition(":")[0]) for row in there)
-    for model, task in names:
-        line = [row for row in there if row["model"] == model and _named(row, task)]
-        marks.append(
-            Stroke([(row["tokens"], row["right"] / row["total"]) for row in line], MUTED, DASHED, 1)
-        )
-    low, high = there[0]["tokens"], there[-1]["tokens"]
-    sizes = [float(row["tokens"]) for row in there]
-    axis = log_axis("tokens of a prompt", low / 1.2, high * 1.2, at=sorted(set(sizes)))
+                told = f"{what}: {row['task']}"
+                marks.append(Dot(x, float(Fraction(height)), MUTED, told, "cross", 3.5))
+    marks += [Stroke(line, MUTED, DASHED, 1) for line in lines.values()]
+    sizes = sorted({float(row["tokens"]) for row in there})
+    axis = log_axis("tokens of a prompt", sizes[0] / 1.2, sizes[-1] * 1.2, at=sizes)
     below = [
         "dots: measured, with 95 % intervals; orange where no weights do it, blue where weights are"
         " proved to exist",
         "crosses: what the best simple rule reaches, and the most that any weights answer",
     ]
-    title = ", ".join(dict.fromkeys(f"{task} by {model}" for model, task in names))
+    title = ", ".join(f"{task} by {model}" for model, task in lines)
     return Drawing(x=axis, y=share_axis(), marks=marks, title=title, below=below)
-
-
-def _named(row: Mapping[str, Any], task: str) -> bool:
-    return row["task"].partition(":")[0] == task
-
-
-def _ceiling(row: Mapping[str, Any]) -> Fraction | None:
-    most = None if row["proved"] is None else row["proved"]["ceiling_millionths"]
-    return None if most is None or most >= 10**6 else Fraction(most, 10**6)
 
 
 # ---- folders
@@ -252,19 +237,19 @@ def _joined(asked: Sequence[Answered]) -> list[Answered]:
     """The log-probability that the harness's NAME_logprob found stands beside the answers of NAME,
     asked of the same model behind as many solved questions.
     """
-    weighed = {
-        (one.model, one.manner.replace(_WEIGHED, "", 1)): one for one in asked if _is_weighed(one)
-    }
-    joined: list[Answered] = []
+    weighed: dict[tuple[str, str], Answered] = {}
+    answered: list[Answered] = []
     for one in asked:
-        if not _is_weighed(one):
-            own = weighed.pop((one.model, one.manner), None)
-            joined.append(one if own is None else replace(one, log_probability=own.log_probability))
-    return joined + list(weighed.values())
-
-
-def _is_weighed(one: Answered) -> bool:
-    return one.manner.partition(" ")[0].endswith(_WEIGHED)
+        name, _, manner = one.manner.partition(" ")
+        if name.endswith(_WEIGHED):
+            weighed[one.model, f"{name.removesuffix(_WEIGHED)} {manner}"] = one
+        else:
+            answered.append(one)
+    for place, one in enumerate(answered):
+        beside = weighed.pop((one.model, one.manner), None)
+        if beside is not None:
+            answered[place] = replace(one, log_probability=beside.log_probability)
+    return [*answered, *weighed.values()]
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -286,19 +271,9 @@ def _own(path: Path) -> Answered:
     said = data.pop("sha256", None)
     if said != sha256(canonical(data)):
         raise EvidenceError(f"{path}: its hash does not fit: the file was edited or damaged")
-    config = data["config"]
+    config, task = data.pop("config"), parse_any_task(data.pop("task"))
     architecture = None if config is None else described(config, data["model"])
-    return Answered(
-        parse_any_task(data["task"]),
-        data["model"],
-        architecture,
-        data["manner"],
-        data["right"],
-        data["total"],
-        data["log_probability"],
-        data["seed"],
-        data.get("credit"),
-    )
+    return Answered(task=task, architecture=architecture, **data)
 
 
 def described(config: Any, name: str) -> Architecture | None:

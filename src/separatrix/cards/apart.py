@@ -5,18 +5,18 @@ many of random facts they recall at the most, over contexts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Any
 
 from separatrix.cards.facts import ASKED, FAR, THOUGHT, CardFacts, Row
-from separatrix.cards.question import grade
 from separatrix.cards.questions import one_of_facts, values_of
-from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.base import Theorem
-from separatrix.theory.judge import judge
+from separatrix.theory.judge import graded, judge
 from separatrix.theory.words import counted_as
 
 KINDS = {
@@ -28,28 +28,12 @@ KINDS = {
 """How models differ in a question, and what that means; the strongest first."""
 
 
-class Answer(NamedTuple):
-    """What a model's card answers to a question."""
-
-    status: Status
-    decides: str
-    theorem: str
-
-    @property
-    def said(self) -> str:
-        """In a few words: "SOLVABLE: one full layer (layer 4)"."""
-        if self.decides == FAR:
-            return self.status
-        cited = f" ({self.theorem})" if self.theorem else ""
-        return f"{self.status}{' ' if self.status == 'FAILS' else ': '}{self.decides}{cited}"
-
-
 @dataclass(frozen=True)
 class Asked:
     """A question that all the models were asked, and their answers."""
 
     asks: str
-    answers: tuple[Answer, ...]
+    answers: tuple[Row, ...]
 
     @property
     def kind(self) -> str:
@@ -57,17 +41,19 @@ class Asked:
         statuses = {answer.status for answer in self.answers}
         if statuses >= {"FAILS", "SOLVABLE"}:
             return "theorem"
-        if "FAILS" in statuses and len(statuses) > 1:
-            return "forbidden"
         if len(statuses) > 1:
-            return "shown"
+            return "forbidden" if "FAILS" in statuses else "shown"
         bounds = {(answer.decides, answer.theorem) for answer in self.answers}
         told = any("n = " in answer.decides for answer in self.answers)
         return "bound" if len(bounds) > 1 and told and statuses != {"SOLVABLE"} else ""
 
     def to_json(self) -> dict[str, Any]:
-        answers = [answer._asdict() for answer in self.answers]
-        return asdict(self) | {"answers": answers, "kind": self.kind}
+        kept = attrgetter(*_KEPT)
+        answers = [dict(zip(_KEPT, kept(answer), strict=True)) for answer in self.answers]
+        return {"asks": self.asks, "answers": answers, "kind": self.kind}
+
+
+_KEPT = ("status", "decides", "theorem")
 
 
 def asked_of_all(cards: Sequence[CardFacts]) -> tuple[Asked, ...]:
@@ -76,59 +62,44 @@ def asked_of_all(cards: Sequence[CardFacts]) -> tuple[Asked, ...]:
     for key in ASKED:
         rows = [[row for row in facts.table if row.key == key] for facts in cards]
         if key == "composition":
-            found += _composed([_stretches(own, thought=False) for own in rows], "")
-            found += _composed([_stretches(own, thought=True) for own in rows], f" {THOUGHT}")
+            found += [*_composed(rows, thought=False), *_composed(rows, thought=True)]
         elif all(rows):
-            found.append(Asked(ASKED[key], tuple(_answer(own[0]) for own in rows)))
+            found.append(Asked(ASKED[key], tuple(own[0] for own in rows)))
     return tuple(found)
 
 
-class _Stretch(NamedTuple):
-    first: int
-    last: int
-    answer: Answer
-
-
-def _answer(row: Row) -> Answer:
-    return Answer(row.status, row.decides, row.theorem)
-
-
-def _stretches(rows: Sequence[Row], *, thought: bool) -> list[_Stretch]:
-    return [
-        _Stretch(max(1, line.steps[0]), line.steps[1], _answer(row))
-        for row in rows
-        for line in row.lines
-        if line.thought == thought
-    ]
-
-
-def _composed(models: Sequence[Sequence[_Stretch]], how: str) -> Iterator[Asked]:
+def _composed(models: Sequence[Sequence[Row]], *, thought: bool) -> Iterator[Asked]:
     """Where all models have an answer, or steps beyond those that they are known to compose."""
-    ends = {end for own in models for one in own for end in (one.first, one.last + 1)}
-    found: list[tuple[int, int, tuple[Answer, ...]]] = []
-    for first, after in zip(sorted(ends), sorted(ends)[1:], strict=False):
-        told = tuple(answer for own in models if (answer := _at(own, first)) is not None)
-        if len(told) < len(models):
-            continue
-        if found and found[-1][1] == first - 1 and _alike(found[-1][2], told):
-            found[-1] = (found[-1][0], after - 1, found[-1][2])
-        else:
-            found.append((first, after - 1, told))
-    for first, last, answers in found:
-        steps = counted_as(last, "step")
-        yield Asked(f"compose {steps if first == last else f'{first} to {steps}'}{how}", answers)
+    stretches = [
+        [
+            (max(1, line.steps[0]), line.steps[1], row)
+            for row in rows
+            for line in row.lines
+            if line.thought == thought
+        ]
+        for rows in models
+    ]
+    ends = sorted({end for own in stretches for one in own for end in (one[0], one[1] + 1)})
+    told = [(first, [_at(own, first) for own in stretches]) for first in ends]
+    how = f" {THOUGHT}" if thought else ""
+    same = groupby(told[:-1], lambda pair: [None if row is None else row.answer for row in pair[1]])
+    starts = [*(next(own) for _, own in same), *told[-1:]]
+    for (first, answers), (after, _) in pairwise(starts):
+        rows = tuple(row for row in answers if row is not None)
+        if len(rows) == len(models):
+            steps = counted_as(after - 1, "step")
+            said = steps if first == after - 1 else f"{first} to {steps}"
+            yield Asked(f"compose {said}{how}", rows)
 
 
-def _alike(one: Sequence[Answer], other: Sequence[Answer]) -> bool:
-    return [answer.said for answer in one] == [answer.said for answer in other]
-
-
-def _at(own: Sequence[_Stretch], steps: int) -> Answer | None:
-    for one in own:
-        if one.first <= steps <= one.last:
-            return one.answer
-    solved = any(one.answer.status == "SOLVABLE" and one.last < steps for one in own)
-    return Answer("OPEN", FAR, "") if solved else None
+def _at(own: Sequence[tuple[int, int, Row]], steps: int) -> Row | None:
+    """The answer about so many steps; OPEN beyond those that are known to be composed."""
+    solved = False
+    for first, last, row in own:
+        if first <= steps <= last:
+            return row
+        solved |= row.status == "SOLVABLE" and last < steps
+    return Row("composition", "", "OPEN", FAR, "", ()) if solved else None
 
 
 _BEYOND = 5
@@ -191,7 +162,7 @@ def _begins(architecture: Architecture) -> int | None:
 
 
 def _point(architecture: Architecture, context: int) -> Point:
-    found = grade(architecture, one_of_facts(context, values_of(architecture)).task)
-    if found is None:
-        return Point(context, None, WHOLE)
-    return Point(context, found.ceiling, found.verdict.numbers["stored_millionths"])
+    found = graded(architecture, one_of_facts(context, values_of(architecture)).task)
+    numbers = {} if found is None else found.numbers
+    at_most, stored = numbers.get("ceiling_millionths"), numbers.get("stored_millionths", WHOLE)
+    return Point(context, at_most, stored)

@@ -4,11 +4,18 @@ fails, and what a chain of thought changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from separatrix.cards.question import OPEN, AfterThought, Bound, CardLine, Question, beyond, line_of
+from separatrix.cards.question import (
+    UNDECIDED,
+    AfterThought,
+    Bound,
+    CardLine,
+    Question,
+    beyond,
+    line_of,
+)
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.core.numbers.first_size import first_size
@@ -24,33 +31,19 @@ from separatrix.theory.words import Words, counted_as
 def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
     if not architecture.reading:
-        return _two_steps(context).answer(architecture) if _fits(context, 2) else []
-    lines: list[CardLine] = []
+        after = AfterThought(
+            "composition with chain of thought, 2 steps", "Writing the steps down does not help."
+        )
+        # z_2 of N entries has N^N contents, and the prompt 2 N + 2 tokens
+        two = replace(_steps(context, 2, 2), least=_composition(2, 2), after_thought=after)
+        return two.answer(architecture) if _fits(context, 2) else []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
-    solved = _most_steps(architecture, context, Theorem.solves_at_once, near=near)
-    steps = 0
-    if solved is not None:
-        task, verdict = solved
-        steps = task.L
-        words = THEOREMS[verdict.theorem].told(verdict, task, architecture)
-        up_to = counted_as(steps, "step")
-        explain = (
-            f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
-            f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
-        )
-        line = line_of(f"composition, L <= {up_to}", verdict, words.text, explain)
-        lines.append(replace(line, steps=(0, steps)))
+    lines = _solved(architecture, context, near=near)
+    steps = lines[0].steps[1] if lines else 0
     if steps < MOST_STEPS and _fits(context, steps + 1):
         lines += _beyond(architecture, steps + 1, context)
-    written = _most_steps(architecture, context, Theorem.solves_after_thought, written=True)
-    if written is not None:
-        task, verdict = written
-        words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
-        title = f"composition with chain of thought, L <= {task.L}"
-        line = line_of(title, verdict, words.text, words.why)
-        lines.append(replace(line, steps=(0, task.L), thought=True))
-    return lines
+    return lines + _solved(architecture, context, thought=True)
 
 
 def filling(context: int, steps: int) -> SeqComp:
@@ -66,64 +59,62 @@ def _composition(steps: int, m: int) -> SeqComp:
     return SeqComp(L=steps, m=m, branching=(1,) * (steps - 1))
 
 
-def _two_steps(context: int) -> Question:
-    """Two steps where no cache grows: z_2 of N entries has N^N contents, and the prompt 2N + 2
-    tokens.
-    """
+def _steps(context: int, first: int, steps: int, asked: str = "", short: str = "") -> Question:
     return Question(
-        title="composition, 2 steps",
-        size=context,
-        least=_composition(2, 2),
-        at=lambda n: filling(n, 2),
-        solved=f"compose two look-ups in tables that fill {context:,} tokens.",
-        failed="composes two look-ups wrongly in some prompt of {most} tokens.",
-        unknown=Words("", f"{OPEN} The caches are too large to count here."),
-        steps=(2, 2),
-        after_thought=AfterThought(
-            "composition with chain of thought, 2 steps", "Writing the steps down does not help."
-        ),
-    )
-
-
-def _steps(context: int, first: int, steps: int, asked: str, unknown: Words) -> Question:
-    return Question(
-        title=f"composition, {asked}",
+        title=f"composition, {asked or counted_as(steps, 'step')}",
         size=context,
         at=lambda n: filling(n, steps),
         solved=f"follow {counted_as(steps, 'step')} through tables that fill {context:,} tokens.",
         failed=_wrong(steps, "{most}"),
-        unknown=unknown,
+        unknown=UNDECIDED._replace(short=short),
         steps=(first, steps),
     )
 
 
-def _most_steps(
-    architecture: Architecture,
-    context: int,
-    among: Callable[[Theorem], bool],
-    *,
-    near: int | None = None,
-    written: bool = False,
-) -> tuple[SeqComp, Verdict] | None:
-    """The composition of most steps that some of these theorems solve at a context, and what they
-    say of it; None where they solve none. `near` guesses the first number of steps beyond; with
-    `written` the context holds a token for each step besides.
+def _solved(
+    architecture: Architecture, context: int, *, near: int | None = None, thought: bool = False
+) -> list[CardLine]:
+    """The line of the most steps that some construction composes at a context, at once or with a
+    chain of thought, for which the context holds a token for each step besides. `near` guesses the
+    first number of steps beyond.
     """
+    among = Theorem.solves_after_thought if thought else Theorem.solves_at_once
 
-    def room(steps: int) -> int:
-        return context - steps if written else context
+    def task(steps: int) -> SeqComp:
+        return filling(context - thought * steps, steps)
 
     @cache
     def solved(steps: int) -> Verdict | None:
-        if not _fits(room(steps), steps):
+        if not _fits(context - thought * steps, steps):
             return None
-        found = judge(architecture, filling(room(steps), steps), among=among)
+        found = judge(architecture, task(steps), among=among)
         return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
 
     beyond = first_size(lambda steps: solved(steps) is None, 1, limit=MOST_STEPS, near=near)
     most = MOST_STEPS if beyond is None else beyond - 1
     verdict = solved(most) if most else None
-    return None if verdict is None else (filling(room(most), most), verdict)
+    if verdict is None:
+        return []
+    words = THEOREMS[verdict.theorem].told(verdict, task(most), architecture, thought=thought)
+    if thought:
+        title = f"composition with chain of thought, L <= {most}"
+        limit = "the heads that ask for offsets"
+        if most == MOST_STEPS:
+            limit = "where the proof was asked for"
+        elif not _fits(context - most - 1, most + 1):
+            limit = f"what {context:,} tokens have room for"
+        elif "address_bits" in verdict.numbers:
+            limit = "the key's room for step tags"
+        why = f"{words.why} The limit of {most} is {limit}."
+    else:
+        up_to = counted_as(most, "step")
+        title = f"composition, L <= {up_to}"
+        why = (
+            f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
+            f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
+        )
+    line = line_of(title, verdict, words.text, why)
+    return [replace(line, steps=(0, most), thought=thought)]
 
 
 def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLine]:
@@ -134,29 +125,23 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     begins = {theorem.begins(architecture) for theorem in THEOREMS.values()}
     counts = sorted({first, *(steps for steps in begins if steps > first)})
     for told in (_failing, _too_long):
-        asked = ((steps, told(architecture, steps, context)) for steps in counts)
-        steps, line = next((pair for pair in asked if pair[1] is not None), (0, None))
-        if line is None:
-            continue
-        lines: list[CardLine] = []
-        if steps > first:
-            short = "more than built, fewer than any bound"
-            unknown = Words("", f"{OPEN} It lies between the two.", short)
-            between = counted_as(steps - 1, "step")
-            title = between if steps - 1 == first else f"{first} to {between}"
-            lines += _steps(context, first, steps - 1, title, unknown).answer(architecture)
-        lines.append(replace(line, steps=(steps, steps)))
-        # one step asks for a place that is known; two and more are bounded by more theorems
-        return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
+        for steps in counts:
+            line = told(architecture, steps, context)
+            if line is None:
+                continue
+            lines = [replace(line, steps=(steps, steps))]
+            if steps > first:
+                between = counted_as(steps - 1, "step")
+                title = between if steps - 1 == first else f"{first} to {between}"
+                short = "more than built, fewer than any bound"
+                lines[:0] = _steps(context, first, steps - 1, title, short).answer(architecture)
+            # one step asks for a place that is known; two and more are bounded by more theorems
+            return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
+    short = "no theorem covers these layers"
     if len(architecture.reading) > MOST_READERS:
-        text = f"a failing size is looked for up to {MOST_READERS} reading layers"
-        why = f"Theorems VI and VII cover any number of reading layers, but {text}."
         short = f"not searched beyond {MOST_READERS} reading layers"
-        unknown = Words("", f"{OPEN} {why}", short)
-    else:
-        unknown = Words("", f"{OPEN} No theorem covers it.", "no theorem covers these layers")
     steps = max(2, first)
-    return _steps(context, steps, steps, f"from {steps} steps", unknown).answer(architecture)
+    return _steps(context, steps, steps, f"from {steps} steps", short).answer(architecture)
 
 
 def _failing(architecture: Architecture, steps: int, context: int) -> CardLine | None:
@@ -194,19 +179,16 @@ def _too_long(architecture: Architecture, steps: int, context: int) -> CardLine 
     """So many steps fail at some n by a theorem that shows it of no prompt that is short enough to
     be written: its sizes are not searched for. None where there is no such theorem.
     """
-    theorem = next(
-        (theorem for theorem in THEOREMS.values() if _far(theorem, architecture, steps)), None
-    )
-    if theorem is None:
-        return None
+    far = (theorem.key for theorem in THEOREMS.values() if _far(theorem, architecture, steps))
+    key = next(far, "")
     words = Words(
         "counted; longer prompts were not searched",
         f"What its conditions ask of every function takes more than {LONGEST_CONTEXT:,} entries"
         " here: that was counted, and no failing size was searched for (`separatrix.judge` does).",
     )
     title = f"composition, {counted_as(steps, 'step')}"
-    bound = Bound(theorem.key, None, context, beyond=LONGEST_CONTEXT)
-    return beyond(title, bound, None, words, words.why)
+    bound = Bound(key, None, context, beyond=LONGEST_CONTEXT)
+    return beyond(title, bound, None, words, words.why) if key else None
 
 
 def _far(theorem: Theorem, architecture: Architecture, steps: int) -> bool:

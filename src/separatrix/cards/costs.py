@@ -20,6 +20,8 @@ from separatrix.stacks.architecture.weights import Weights
 MOST_BATCH = 10**6
 _APART = 16
 """How many times longer each context of a card's costs is than the one before."""
+ASKED = (8 << 10, 32 << 10, 128 << 10)
+"""Tokens of the sequences that are counted in a memory."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,10 @@ class Serving:
     batch: int = 1
     engine: Engine | None = None
     utilisation: Fraction = Fraction(1)
-    told: bool = False
-    """Whether a file tells the weights, which may be too large for the memory without a mistake."""
+    told: Literal["given", "files", "sizes"] = "given"
+    """Where the weights are from: whoever asks, the files beside the description, the sizes in it.
+    Only the first may not be too large for the memory.
+    """
 
     def __post_init__(self) -> None:
         if type(self.batch) is not int or not 1 <= self.batch <= MOST_BATCH:
@@ -43,13 +47,15 @@ class Serving:
                 f"batch is {self.batch!r}; it must be a number of sequences from 1 to"
                 f" {MOST_BATCH:,}"
             )
-        if self.memory is not None and self._beside <= 0 and not self.told:
-            more = f", {format_bytes(-self._beside)} too little" if self._beside else ""
-            raise SizeError(
-                f"weights of {format_bytes(self.weights or 0)} leave nothing of"
-                f" {format_bytes(self.usable)} of memory{more}; give more memory, or weights in a"
-                " narrower format"
-            )
+        if self.memory is not None and self.told == "given":
+            usable, weights = self.usable, self.weights or 0
+            left = usable - -(-weights // self.cards)
+            if left <= 0:
+                more = f", {format_bytes(-left)} too little" if left else ""
+                raise SizeError(
+                    f"weights of {format_bytes(weights)} leave nothing of {format_bytes(usable)} of"
+                    f" memory{more}; give more memory, or weights in a narrower format"
+                )
 
     @classmethod
     def parse(
@@ -96,20 +102,18 @@ class Serving:
         """Bits of a card's memory beside its part of the weights, None where either is not known;
         not above 0 where they are known not to fit.
         """
-        return None if None in (self.memory, self.weights) else self._beside
-
-    @property
-    def _beside(self) -> int:
-        return self.usable - -(-(self.weights or 0) // self.cards)
+        if self.memory is None or self.weights is None:
+            return None
+        return self.usable - -(-self.weights // self.cards)
 
     def of(self, architecture: Architecture) -> Serving:
         """With the weights that files tell, where nobody gives any."""
-        known, size = architecture.weights, architecture.weight_bits
-        if size is None and known is not None:
-            size = known.stored
-        if self.weights is not None or size is None:
-            return self
-        return replace(self, weights=size, told=True)
+        known, beside = architecture.weights, architecture.weight_bits
+        if self.weights is None and beside is not None:
+            return replace(self, weights=beside, told="files")
+        if self.weights is None and known is not None and known.stored is not None:
+            return replace(self, weights=known.stored, told="sizes")
+        return self
 
     def read(self, known: Weights | None) -> Fraction:
         """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
@@ -162,10 +166,6 @@ class Costs:
     """
     engine: str
     """What was taken of the engine's table, in words; "" without an engine."""
-    told: Literal["given", "files", "sizes", ""]
-    """Where `serving` has its weights from: whoever asks, the files beside the description, the
-    sizes in it; "" where they are not known.
-    """
 
     def here(self, context: int) -> CostAt:
         """Those at one of the contexts."""
@@ -174,32 +174,46 @@ class Costs:
 
 def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
     """The costs of an architecture at a context and around it."""
-    near = (context // _APART, context, context * _APART)
-    contexts = [t for t in near if 1 <= t <= LONGEST_CONTEXT]
-    grown = _Grown.of(architecture)
-    served = serving.of(architecture)
-    told = "given" if served is serving else "sizes"
-    told = "files" if told == "sizes" and architecture.weight_bits is not None else told
-    found = tuple(_cost_at(architecture, grown, t, served) for t in contexts)
-    room = served.room
+    served, known = serving.of(architecture), architecture.weights
+    grown, room = _Grown.of(architecture), served.room
+    each = None if served.weights is None else served.read(known) / served.batch
+    found: list[CostAt] = []
+    for t in (context // _APART, context, context * _APART):
+        if not 1 <= t <= LONGEST_CONTEXT:
+            continue
+        kept = served.kept(architecture, t)
+        found.append(
+            CostAt(
+                t,
+                architecture.flops(t),
+                None if grown is None else grown.prefill.total(t),
+                None if grown is None else grown.fetched.at(t),
+                each,
+                kept,
+                None if room is None or not kept else max(0, room) // kept,
+            )
+        )
+    longest, table = None, ()
+    if room is not None:
+        share = room // served.batch
+        # caches never shrink
+        over = first_size(lambda t: served.kept(architecture, t) > share, 1, limit=LONGEST_CONTEXT)
+        longest = LONGEST_CONTEXT if over is None else over - 1
+        if room > 0:
+            table = tuple((t, room // max(1, served.kept(architecture, t))) for t in ASKED)
     return Costs(
         served,
-        found,
-        _longest(architecture, served),
-        architecture.weights,
-        architecture.uncounted if architecture.weights is None else _UNREAD,
-        ()
-        if room is None or room <= 0
-        else tuple((t, max(0, room) // max(1, served.kept(architecture, t))) for t in ASKED),
-        None if grown is None else _meets(served, architecture.weights, grown.fetched.at(context)),
+        tuple(found),
+        longest,
+        known,
+        architecture.uncounted if known is None else _UNREAD,
+        table,
+        None if grown is None else _meets(served, known, grown.fetched.at(context)),
         "" if served.engine is None else served.engine.said(architecture),
-        told if served.weights is not None else "",
     )
 
 
 _UNREAD = "they are quantised in a way that is not read"
-ASKED = (8 << 10, 32 << 10, 128 << 10)
-"""Tokens of the sequences that are counted in a memory."""
 
 
 def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:
@@ -211,35 +225,6 @@ def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:
         return batch * fetched >= replace(serving, batch=batch).read(known)
 
     return first_size(caches_ahead, 1, limit=MOST_BATCH)
-
-
-def _cost_at(
-    architecture: Architecture, grown: _Grown | None, context: int, serving: Serving
-) -> CostAt:
-    kept = serving.kept(architecture, context)
-    sequences = None
-    if serving.room is not None and kept:
-        sequences = max(0, serving.room) // kept
-    return CostAt(
-        context,
-        architecture.flops(context),
-        None if grown is None else grown.prefill.total(context),
-        None if grown is None else grown.fetched.at(context),
-        None if serving.weights is None else serving.read(architecture.weights) / serving.batch,
-        kept,
-        sequences,
-    )
-
-
-def _longest(architecture: Architecture, serving: Serving) -> int | None:
-    """The longest context at which the batch fits; caches never shrink."""
-    if serving.room is None:
-        return None
-    each = serving.room // serving.batch
-    if each < 0:
-        return 0
-    over = first_size(lambda t: serving.kept(architecture, t) > each, 1, limit=LONGEST_CONTEXT)
-    return LONGEST_CONTEXT if over is None else over - 1
 
 
 class _Grown(NamedTuple):

@@ -6,10 +6,10 @@ model can and cannot do, each with the theorem that says so.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
+from operator import attrgetter
 from typing import Any
 
 from separatrix.cards import memory
@@ -18,7 +18,7 @@ from separatrix.cards.costs import Costs, Serving, costs
 from separatrix.cards.question import CardLine
 from separatrix.cards.questions import questions, values_of
 from separatrix.core.errors import SizeError, UnknownNameError
-from separatrix.core.evidence.records import Status, Verdict
+from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Architecture
@@ -99,6 +99,14 @@ class Row:
         text = f"{self.decides}, also {THOUGHT}" if self.thought else self.decides
         return f"{text} ({self.theorem})" if self.theorem else text
 
+    @property
+    def answer(self) -> str:
+        """The same with its status, in a few words: "SOLVABLE: one full layer (layer 4)"."""
+        if self.decides == FAR:
+            return self.status
+        said = replace(self, thought=False).said
+        return f"{self.status}{' ' if self.status == 'FAILS' else ': '}{said}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the lines."""
         return {name: value for name, value in asdict(self).items() if name != "lines"}
@@ -108,10 +116,11 @@ def rows_of(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[Row,
     """The rows of a card; a line that says with a chain of thought what the one before says without
     is one with it.
     """
+    same = attrgetter("key", "status", "where")
     found: list[Row] = []
     for line in lines:
         last = found[-1].lines[-1] if found else None
-        if last is not None and line.thought and _alike(last, line):
+        if last is not None and line.thought and same(last) == same(line):
             found[-1] = replace(found[-1], thought=True, lines=(last, line))
             continue
         cited = "" if line.status == "SOLVABLE" and line.theorem != "S" else line.theorem
@@ -152,19 +161,26 @@ def decided(architecture: Architecture, line: CardLine) -> str:
     """The number that decides a line, in a few words."""
     if line.status == "SOLVABLE":
         return _solved(architecture, line)
-    if line.status == "FAILS":
-        record = line.record
-        if line.key == "needle" and record is not None and "reach" in record.numbers:
-            return f"lost behind {record.numbers['reach']:,} tokens of filler"
-        best = "" if line.grade is None else f"; here {percent(line.grade.ceiling)} at best"
-        return f"{line.where}{_in_tokens(line)}{best}{_declared(line)}"
-    if line.bound is None:
+    record, bound = line.record, line.bound
+    if bound is None and line.status == "OPEN":
         return line.missing
-    if line.bound.out_of_reach:
+    if bound is not None and bound.out_of_reach:
         return FAR if len(architecture.reading) > 1 else "bound beyond 10^12 tokens"
-    if not line.where:
-        return line.bound.said
-    return f"fails {line.where}{_in_tokens(line)}{_declared(line)}"
+    if bound is not None and not line.where:
+        return bound.said
+    said = line.where if bound is None else f"fails {line.where}"
+    if record is not None:
+        if line.key == "needle" and bound is None and "reach" in record.numbers:
+            return f"lost behind {record.numbers['reach']:,} tokens of filler"
+        n, most = (line.n, inf) if bound is None else (bound.n, NEAR * bound.asked)
+        length = parse_task(record.task).length
+        if n is not None and n <= most and 2 * length > 3 * n:
+            # it counts something else than tokens
+            said += f", {length:,} tokens"
+    if line.grade is not None:
+        said += f"; here {percent(line.grade.ceiling)} at best"
+    declared = record is not None and DECLARED in record.statement
+    return f"{said}, if, {DECLARED}, it is monotone" if declared else said
 
 
 def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:
@@ -179,32 +195,14 @@ def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:
     return f"{said}, if the kernel masks at {windows}" if windows else said
 
 
-def holds(architecture: Architecture, context: int, values: int) -> str:
+def holds(architecture: Architecture, context: int) -> str:
     """How many facts the recurrent states alone can tell, by kind of layer; "" without states."""
+    states = held_by_state(architecture, values_of(architecture), context)
     found = [
         f"{facts:,}{'' if i else ' facts of 1 token'} in {counted_as(layers, f'{kind} state')}"
-        for i, (kind, layers, facts) in enumerate(held_by_state(architecture, values, context))
+        for i, (kind, layers, facts) in enumerate(states)
     ]
     return f"at most {', '.join(found)}" if found else ""
-
-
-def _in_tokens(line: CardLine) -> str:
-    """How long prompts of that n are, where n counts something else and is near the context."""
-    n, most = (line.n, inf) if line.bound is None else (line.bound.n, NEAR * line.bound.asked)
-    if line.record is None or n is None or n > most:
-        return ""
-    length = parse_task(line.record.task).length
-    return f", {length:,} tokens" if 2 * length > 3 * n else ""
-
-
-def _declared(line: CardLine) -> str:
-    record = line.record
-    rests = record is not None and DECLARED in record.statement
-    return f", if, {DECLARED}, it is monotone" if rests else ""
-
-
-def _alike(one: CardLine, other: CardLine) -> bool:
-    return (one.key, one.status, one.where) == (other.key, other.status, other.where)
 
 
 def _solved(architecture: Architecture, line: CardLine) -> str:
@@ -213,7 +211,10 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
         return line.text
     numbers = from_one(verdict.numbers)
     if words is None:
-        return _multiplied(architecture, verdict, numbers)
+        if "channels" in numbers:
+            return f"one full layer (layer {numbers['layer']}) counts"
+        said = f"{numbers['layers']} of {len(architecture)} layers, product {numbers['letters']:,}"
+        return said if numbers["width_stated"] else f"{said}; MLP assumed"
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
     return words.format_map(numbers).replace("its 1 full layers", "its one full layer")
@@ -222,13 +223,6 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
 def from_one(numbers: Mapping[str, int]) -> dict[str, int]:
     """A verdict's numbers with its layers counted from 1, as they are wherever people read them."""
     return {name: number + bool(_LAYER.fullmatch(name)) for name, number in numbers.items()}
-
-
-def _multiplied(architecture: Architecture, verdict: Verdict, numbers: dict[str, int]) -> str:
-    if "channels" in numbers:
-        return f"one full layer (layer {numbers['layer']}) counts"
-    said = f"{numbers['layers']} of {len(architecture)} layers, product {numbers['letters']:,}"
-    return said if numbers["width_stated"] else f"{said}; MLP assumed"
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
@@ -248,44 +242,19 @@ def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:
         yield from (replace(line, key=key) for line in lines)
 
 
-_SAID_BY_NOTES = {
-    "the recurrent state holds": "recurrent state",
-    "softmax accumulators": "softmax accumulators",
-}
-"""How a mechanism's own assumption begins, and how a reader's note that says more does."""
-
-
 @dataclass(frozen=True)
 class CardFacts:
-    """What a card says of layers, memory and tasks at `context` tokens, and what it rests on."""
+    """What a card says of memory and tasks at `context` tokens, and what it rests on; of its layers
+    see `memory`.
+    """
 
-    name: str
+    architecture: Architecture
     context: int
     context_from: str
     """Who chose the context, in words; "" for whoever asks."""
-    values: int
-    """Of a fact: as many as the model has tokens, or a number for those that do not say."""
-    layers: dict[str, int]
-    """Layers by kind, and `total`."""
-    symbols: tuple[str, ...]
-    """One for each layer, the first layer first."""
-    titles: tuple[tuple[int, str], ...]
-    """Layers by mechanism, most frequent first: (18, "RG-LRU"), (8, "windowed (2,048)")."""
-    positions: str
-    """Where tokens know their places from; "" without attention."""
-    formats: str
-    """Number formats in words: "bf16, recurrent state fp32 (assumed)"."""
     memory: tuple[memory.Row, ...]
-    recurrent_numbers: dict[str, int]
-    """The most numbers in the state of one layer at the context, by mechanism."""
-    convolution_numbers: dict[str, int]
-    """The same for the buffers of short convolutions, once they are full."""
     costs: Costs
     """Operations, memory traffic and sequences at and around the context."""
-    readers: int
-    """Reading layers."""
-    read_bits: int
-    """Bits that one query takes of the past in the reading layer that gives it most."""
     lines: tuple[CardLine, ...]
     table: tuple[Row, ...]
     """The lines in short."""
@@ -298,6 +267,10 @@ class CardFacts:
     assumptions: tuple[str, ...]
     unknown: tuple[str, ...]
     """Facts that the card would need and nobody gave."""
+
+    @property
+    def name(self) -> str:
+        return str(self.architecture)
 
     @property
     def bits(self) -> int:
@@ -319,106 +292,58 @@ def card_facts(
     Raises SizeError for a context that is none.
     """
     check_context(context)
-    asked = tuple(card(architecture, context) if lines is None else lines)
+    asked = tuple(in_turn(architecture, context) if lines is None else lines)
     said = {"vocabulary": architecture.vocabulary, "context": architecture.context}
     return CardFacts(
-        name=str(architecture),
+        architecture=architecture,
         context=context,
         context_from=context_from,
-        values=values_of(architecture),
-        layers=memory.layer_counts(architecture),
-        symbols=memory.symbols(architecture),
-        titles=layer_titles(architecture),
-        positions=memory.positions_text(architecture),
-        formats=_formats(architecture),
         memory=tuple(memory.rows(architecture, context)),
-        recurrent_numbers=memory.largest_numbers(architecture, "state", context),
-        convolution_numbers=memory.largest_numbers(architecture, "convolution", memory.FAR),
         costs=costs(architecture, context, serving or Serving()),
-        readers=len(architecture.reading),
-        read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
         lines=asked,
         table=rows_of(architecture, asked),
         forgets=forgets(architecture, asked),
-        holds=holds(architecture, context, values_of(architecture)),
+        holds=holds(architecture, context),
         defaults=memory.taken_by_default(architecture),
-        assumptions=(
-            *_own(asked),
-            *_spelling(architecture, asked),
-            *_assumptions(architecture),
-        ),
+        assumptions=_assumptions(architecture, asked),
         unknown=tuple(name for name, value in said.items() if value is None),
     )
 
 
-def layer_titles(architecture: Architecture) -> tuple[tuple[int, str], ...]:
-    """Layers of each set of mechanisms, most frequent first; full attention also where it is 0."""
-    counts = Counter(
-        tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
-    )
-    titles = [(number, " | ".join(kinds)) for kinds, number in counts.most_common()]
-    if not any(part.group == "full" for layer, _ in architecture.counted() for part in layer):
-        titles.append((0, "full"))
-    return tuple(titles)
+_SAID_BY_NOTES = {
+    "the recurrent state holds": "recurrent state",
+    "softmax accumulators": "softmax accumulators",
+}
+"""How a mechanism's own assumption begins, and how a reader's note that says more does."""
 
 
-def _formats(architecture: Architecture) -> str:
-    mixing = [part for layer in architecture for part in layer if part.mixes_tokens]
-    formats = sorted({part.format for part in mixing})
-    states = sorted(
-        {
-            part.sizes()["state_format"] or part.format
-            for part in mixing
-            if "state_format" in part.sizes()
-        }
-    )
-    assumed = any(
-        note.startswith("recurrent state") and "(assumed)" in note for note in architecture.notes
-    )
-    words = ["/".join(formats)] if formats else []
-    if states and states != formats:
-        words.append(f"recurrent state {'/'.join(states)}{' (assumed)' if assumed else ''}")
-    return ", ".join(words)
-
-
-def _own(lines: Sequence[CardLine]) -> tuple[str, ...]:
-    """The positions that SOLVABLE lines rest on, and what Theorem P takes for granted of FAILS."""
-    said = [
-        text
-        for line in lines
-        for text in (line.verdict.assumptions if line.verdict is not None else ())
-        if (line.status == "SOLVABLE" and text.startswith("positions:"))
-        or (line.status == "FAILS" and text in (UNPLACED, STEPS))
-    ]
-    return tuple(dict.fromkeys(said))
-
-
-def _spelling(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[str, ...]:
-    ids = {
-        line.question: parse_task(line.verdict.task).vocabulary
-        for line in lines
-        if line.verdict is not None
-    }
+def _assumptions(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[str, ...]:
+    """What is taken for granted, once: the positions that SOLVABLE lines rest on, what Theorem P
+    takes for granted of FAILS, how values are spelt, and what the sizes say, unless a note of the
+    file's reader says more.
+    """
+    own: list[str] = []
+    longer: list[str] = []
     known = architecture.vocabulary
-    if known is None or max(ids.values(), default=0) <= known:
-        return ("one token per value",)
-    more = "; ".join(f"{question}: {number(n)}" for question, n in ids.items() if n > known)
-    return (
-        f"one token per value, though the model has {known:,} tokens: with more values than that"
-        f" they take several tokens, and prompts are longer ({more})",
-    )
-
-
-def _assumptions(architecture: Architecture) -> tuple[str, ...]:
-    """What is taken for granted, once: a reader's note stands for the mechanism's own words."""
-    noted = [
-        start
-        for start in _SAID_BY_NOTES.values()
-        if any(note.startswith(start) for note in architecture.notes)
-    ]
-    return tuple(
-        text
-        for text in architecture.assumptions
-        if text in architecture.notes
-        or not any(text.startswith(own) and start in noted for own, start in _SAID_BY_NOTES.items())
-    )
+    for line in lines:
+        if line.verdict is None:
+            continue
+        for text in line.verdict.assumptions:
+            placed = line.status == "SOLVABLE" and text.startswith("positions:")
+            if placed or (line.status == "FAILS" and text in (UNPLACED, STEPS)):
+                own.append(text)
+        ids = parse_task(line.verdict.task).vocabulary
+        if known is not None and ids > known:
+            longer.append(f"{line.question}: {number(ids)}")
+    spelt = "one token per value"
+    if longer:
+        spelt += (
+            f", though the model has {known:,} tokens: with more values than that they take several"
+            f" tokens, and prompts are longer ({'; '.join(longer)})"
+        )
+    sizes = architecture.assumptions
+    for begins, noted in _SAID_BY_NOTES.items():
+        if any(note.startswith(noted) for note in architecture.notes):
+            said = architecture.notes
+            sizes = tuple(t for t in sizes if t in said or not t.startswith(begins))
+    return (*dict.fromkeys(own), spelt, *sizes)

@@ -5,17 +5,17 @@ know their places from, and sizes that nobody gave.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import lcm
 
 from separatrix.core.numbers.amounts import bytes_of, format_bytes
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.outline import Outline, Part
+from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import parse_sizes
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import ATTENTION
+from separatrix.theory.words import counted_as
 
 KINDS = {
     "state": "recurrent state",
@@ -23,9 +23,8 @@ KINDS = {
     "window": "windows",
     "kv": "keys and values",
 }
-FAR = 1 << 62
-"""Tokens by which every window and convolution buffer is full."""
-_FAR = 10**13
+FAR = 1 << 41
+"""Tokens by which every window, block and convolution buffer is full: sizes end at 10^12."""
 
 
 @dataclass(frozen=True)
@@ -55,30 +54,19 @@ class Row:
 
 def rows(architecture: Architecture, context: int) -> list[Row]:
     """A row for every kind of memory that is there. Raises SizeError for a negative context."""
-    here, far, twice = (architecture.cache(t) for t in (context, FAR, 2 * FAR))
+    # after a common multiple every cache has grown by whole blocks, and blocks count by their share
+    period = lcm(*(p.cache_stride for layer, _ in architecture.counted() for p in layer))
+    far = -(-FAR // period) * period
+    caches = [architecture.cache(t) for t in (context, far, far + period, 2 * far)]
     found = []
     for kind in KINDS:
-        if not far.get(kind) or not far[kind].total:
+        if not caches[1].get(kind) or not caches[1][kind].total:
             continue
-        bits, at, later = (cache[kind].total for cache in (here, far, twice))
-        per_token = _per_token(architecture) if kind == "kv" else Fraction(0)
-        doubling = later - at if kind == "state" else 0
+        bits, at, next_to, twice = (cache[kind].total for cache in caches)
+        per_token = Fraction(next_to - at, period) if kind == "kv" else Fraction(0)
+        doubling = twice - at if kind == "state" else 0
         found.append(Row(kind, bits, None if per_token or doubling else at, per_token, doubling))
     return found
-
-
-def _per_token(architecture: Architecture) -> Fraction:
-    """Bits of keys and values per token; compressed blocks count by their share."""
-    # after a common multiple every cache has grown by whole blocks
-    period = lcm(*(part.cache_stride for part in _parts(architecture)))
-    # far beyond the first block, which may be longer than the stride
-    far = _FAR * period
-    kept = (architecture.cache(t)["kv"].total for t in (far, far + period))
-    return Fraction(-next(kept) + next(kept), period)
-
-
-def _parts(architecture: Architecture) -> Iterator[Mechanism]:
-    return (part for layer, _ in architecture.counted() for part in layer)
 
 
 def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
@@ -94,15 +82,36 @@ def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
     return {"total": len(architecture), **counts}
 
 
-def symbol(layer: tuple[Part, ...]) -> str:
-    """One character for a layer: its mechanism's own, or h for heads of several mechanisms."""
-    own = {part.symbol for part in layer}
-    return own.pop() if len(own) == 1 else "h"
+def layer_titles(architecture: Architecture) -> tuple[tuple[int, str], ...]:
+    """Layers of each set of mechanisms, most frequent first; full attention also where it is 0:
+    (18, "RG-LRU"), (8, "windowed (2,048)"), (0, "full").
+    """
+    counts = Counter(
+        tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
+    )
+    titles = [(number, " | ".join(kinds)) for kinds, number in counts.most_common()]
+    full = any(part.group == "full" for layer, _ in architecture.counted() for part in layer)
+    return tuple(titles if full else [*titles, (0, "full")])
+
+
+def formats_text(architecture: Architecture) -> str:
+    """Number formats in words: "bf16, recurrent state fp32 (assumed)"."""
+    mixing = [part for layer in architecture for part in layer if part.mixes_tokens]
+    formats = sorted({part.format for part in mixing})
+    sizes = [part.sizes() for part in mixing]
+    states = sorted({s["state_format"] or s["format"] for s in sizes if "state_format" in s})
+    words = ["/".join(formats)] if formats else []
+    if states and states != formats:
+        notes = (note for note in architecture.notes if note.startswith("recurrent state"))
+        assumed = " (assumed)" * any("(assumed)" in note for note in notes)
+        words.append(f"recurrent state {'/'.join(states)}{assumed}")
+    return ", ".join(words)
 
 
 def symbols(architecture: Architecture | Outline) -> tuple[str, ...]:
-    """One symbol per layer, first layer first."""
-    return tuple(symbol(layer) for layer in architecture)
+    """One character per layer, first layer first: its mechanism's own, or h for several."""
+    kinds = ({part.symbol for part in layer} for layer in architecture)
+    return tuple(own.pop() if len(own) == 1 else "h" for own in kinds)
 
 
 def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, int]:
@@ -110,7 +119,7 @@ def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, 
     mechanisms without any are left out.
     """
     largest: dict[str, int] = {}
-    for part in _parts(architecture):
+    for part in (part for layer, _ in architecture.counted() for part in layer):
         numbers = sum(item.bits.numbers for item in part.cache(t) if item.kind == kind)
         if numbers:
             largest[part.name] = max(numbers, largest.get(part.name, 0))
@@ -135,35 +144,29 @@ def taken_by_default(architecture: Architecture) -> tuple[str, ...]:
     for heads, layer in zip(texts, architecture.layers, strict=True):
         for (name, sizes), part in zip(heads, layer, strict=True):
             given |= set(sizes)
-            for size, value in _open(part, set(sizes)):
-                left.setdefault(size, {})[name] = value
-    return tuple(
-        text
-        for size, values in sorted(left.items(), key=lambda item: item[0] == FORMAT)
-        for text in _texts(size, values, alike=size not in given)
-    )
+            for size, value in _by_default(part).items():
+                if size not in sizes:
+                    left.setdefault(size, {})[name] = value
+    found: list[str] = []
+    for size, values in sorted(left.items(), key=lambda item: item[0] == FORMAT):
+        one, *others = sorted(set(values.values()))
+        if others or size in given:
+            found += [f"{name}.{size}={value}" for name, value in values.items()]
+        else:
+            found.append(one if size == FORMAT else f"{size}={one}")
+    return tuple(found)
 
 
-def _open(part: Mechanism, given: set[str]) -> list[tuple[str, str]]:
-    """Sizes that were not given and have their default: what is counted, not what is switched."""
-    found: list[tuple[str, str]] = []
+def _by_default(part: Mechanism) -> dict[str, str]:
+    """Sizes that are as by default: what is counted, not what is switched."""
     turns = part.sizes().get("rope", True)
-    for f in fields(part):
-        value = getattr(part, f.name)
-        if f.name in given or value != f.default or (f.name.startswith("rope_") and not turns):
-            continue
-        if f.name == _LIKE_HEADS:
-            found.append((f.name, "heads"))
-        elif f.name == FORMAT or (type(value) is int and value > 0):
-            found.append((f.name, str(value)))
-    return found
-
-
-def _texts(size: str, values: dict[str, str], *, alike: bool) -> list[str]:
-    if alike and len(set(values.values())) == 1:
-        value = next(iter(values.values()))
-        return [value if size == FORMAT else f"{size}={value}"]
-    return [f"{name}.{size}={value}" for name, value in values.items()]
+    same = {f.name: f.default for f in fields(part) if getattr(part, f.name) == f.default}
+    return {
+        name: "heads" if name == _LIKE_HEADS else str(value)
+        for name, value in same.items()
+        if (name in (FORMAT, _LIKE_HEADS) or (type(value) is int and value > 0))
+        and (turns or not name.startswith("rope_"))
+    }
 
 
 _BESIDE = {
@@ -176,44 +179,36 @@ _UNREAD = "in a way that is read: "
 
 
 def positions_text(architecture: Architecture) -> str:
-    """Rotations by the layers that have them, and what else there is; "" where no layer says."""
+    """Rotations, with the layers that have them where not all do so alike, and what else there is;
+    "" where no layer says.
+    """
     mixing = [part for layer in architecture for part in layer if part.seen_positions is not None]
     if not mixing:
         return ""
     beside = architecture.positions
     parts = [part for part in mixing if part.group not in ("recurrent", "convolution")]
-    still = sum(part.rotation is None for part in parts)
-    if still == len(parts):
+    kinds: dict[str, Counter[str]] = {}
+    for part in parts:
+        if part.rotation is not None:
+            kinds.setdefault(_rotation(part), Counter())[part.group] += 1
+    if not kinds:
         # a note of the file's reader says what it found and did not read
-        why = next(
-            (note.partition(_UNREAD)[2] for note in architecture.notes if _UNREAD in note), ""
-        )
-        return f"not known: {why}" if beside == "unknown" and why else _BESIDE[beside]
-    text = _rotations([part for part in parts if part.rotation is not None], parts)
+        unread = (note.partition(_UNREAD)[2] for note in architecture.notes if _UNREAD in note)
+        why = next(unread, "") if beside == "unknown" else ""
+        return f"not known: {why}" if why else _BESIDE[beside]
+    still = sum(part.rotation is None for part in parts)
+    said = list(kinds)
+    if still or len(kinds) > 1:
+        own = {
+            kind: " and ".join(counted_as(n, f"{of} layer") for of, n in found.items())
+            for kind, found in kinds.items()
+        }
+        said = [f"{kind} in {layers}" for kind, layers in own.items()]
     if still:
-        text += f"; {still:,} of {len(parts):,} attention layers without (NoPE)"
-    return text if beside == "none" else f"{text}; {_BESIDE[beside]} besides"
-
-
-def _rotations(rotating: list[Mechanism], parts: list[Mechanism]) -> str:
-    """The rotations, each with the layers that have it where they differ."""
-    counts = Counter((_rotation(part), part.group) for part in rotating)
-    kinds: dict[str, list[str]] = {}
-    for (said, group), number in counts.items():
-        kinds.setdefault(said, []).append(f"{number:,} {group}")
-    if len(kinds) > 1:
-        return "rotary: " + "; ".join(
-            f"{said} in {' and '.join(layers)} layers" for said, layers in kinds.items()
-        )
-    (said,) = kinds
-    where = " in the windows" if _all_windows(rotating) else ""
-    if where and not _all_windows(parts):
-        where = " in the windows alone"
-    return f"rotary{where}, {said}"
-
-
-def _all_windows(parts: Iterable[Mechanism]) -> bool:
-    return all(part.group == "windowed" for part in parts)
+        said.append(f"{still:,} of {len(parts):,} attention layers without (NoPE)")
+    if beside != "none":
+        said.append(f"{_BESIDE[beside]} besides")
+    return f"rotary, {'; '.join(said)}"
 
 
 def _rotation(part: Mechanism) -> str:

@@ -126,15 +126,12 @@ class CardLine:
         return beyond or self.verdict
 
 
-OPEN = "Nothing here proves that these weights exist, and nothing proves that they do not."
 BEYOND = "At this context no theorem here rules it out."
-UNDECIDED = (
+UNDECIDED = Words(
+    "",
     "Neither a bound nor a construction of this program covers it. That is a statement about the"
-    " theory, not about the model."
+    " theory, not about the model.",
 )
-
-
-NOTHING = Words("no theorem here decides it", UNDECIDED)
 
 
 class AfterThought(NamedTuple):
@@ -163,14 +160,12 @@ class Question:
     """The task at the context, where it is another one than `at` gives."""
     least: Task | None = None
     """A task like it, which is asked for the n from which the model fails; None for itself."""
-    unknown: Words = NOTHING
-    """What is said where no theorem decides."""
+    unknown: Words = UNDECIDED
+    """What is said where no theorem decides: before what the stack lacks, why, and in short."""
     after_thought: AfterThought | None = None
     """Asked as well where the theorem that says FAILS speaks of chains of thought."""
     alone: bool = False
     """Whether it is asked at its own size only: a bound on more of the kind is another question."""
-    keeps_nothing_known: bool = True
-    """Whether a line that no theorem decides holds the record that says so."""
     steps: tuple[int, int] = (0, 0)
     """Of its lines."""
     told: Callable[[Architecture, CardLine], str] | None = None
@@ -226,13 +221,12 @@ class Question:
         theorem = THEOREMS[record.theorem]
         far = n > self.size and here.status != "FAILS"
         bound = Bound(theorem.key, n, self.size, verdict=record)
-        kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here
 
         def line(title: str, means: str, *, thought: bool = False) -> CardLine:
             words = theorem.told(record, task, architecture, thought=thought)
             why = f"{means} {words.why}"
             if far:
-                return beyond(title, bound, kept, words, why)
+                return beyond(title, bound, here, words, why)
             return line_of(title, record, words.text, why, n=n)
 
         first = line(self.title, self.fails(n, theorem))
@@ -244,16 +238,16 @@ class Question:
         return lines
 
     def _open(self, architecture: Architecture, here: Verdict) -> CardLine:
+        words = THEOREMS[here.theorem].told(here, self.task, architecture)
         if here.theorem != NothingKnown.key:
-            words = THEOREMS[here.theorem].told(here, self.task, architecture)
             bound = Bound(here.theorem, None, self.size, log2_n=here.log2_n or "")
             return beyond(self.title, bound, here, words, words.why)
-        lack = THEOREMS[here.theorem].told(here, self.task, architecture)
-        record = here if self.keeps_nothing_known else None
-        why = self.unknown.why
-        line = CardLine(self.title, "OPEN", None, lack.text, here.theorem, record, why)
+        text, own = words.text, self.unknown
+        if own.text:
+            text = f"{own.text}; {text.removeprefix(f'{NothingKnown.title}: ')}"
+        line = CardLine(self.title, "OPEN", None, text, here.theorem, here, own.why)
         # what a question says of its own stands before what is said of any
-        known = (self.unknown.short, lack.short) if lack.general else (lack.short,)
+        known = (own.short, words.short) if words.general else (words.short,)
         return replace(line, missing=next(filter(None, known), ""))
 
 

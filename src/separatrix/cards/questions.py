@@ -4,19 +4,18 @@ it means; and which layers can turn their state over, which is what state tracki
 
 from __future__ import annotations
 
-from functools import partial
+from collections import Counter
 from math import isqrt
 
 from separatrix import tasks
-from separatrix.cards.question import AfterThought, CardLine, Question
+from separatrix.cards.question import UNDECIDED, AfterThought, CardLine, Question
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
 from separatrix.tasks.sums import Form
 from separatrix.theory.fails.p_parity import layer_settles, standstill
-from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.recall import known_before, question_first
-from separatrix.theory.words import Words, counted_as, title_of
+from separatrix.theory.words import KNOWN, Words, counted_as, title_of
 from separatrix.theory.written import NOT_BUILT, recipe_in
 
 DEFAULT_VOCABULARY = 50_000
@@ -48,20 +47,51 @@ def questions(architecture: Architecture, context: int) -> dict[str, Question | 
     values = values_of(architecture)
     asked: dict[str, Question | None] = {"recall": one_of_facts(context, values)}
     if context >= SHORTEST:
-        asked["recall-2"] = one_of_pairs(context, values, "last")
+        asked["recall-2"] = _one_of_pairs(context, values, "last")
         if question_first(architecture, known_before(values)) is not None:
-            asked["question-first"] = one_of_pairs(context, values, "first")
+            asked["question-first"] = _one_of_pairs(context, values, "first")
         asked |= looked_up(context, values)
     asked["composition"] = None
     # two tokens hold no query beside two values
     if context > 2:
-        asked["2sum"] = two_sum(context, "query")
+        asked["2sum"] = _two_sum(context, "query")
+    half = max(1, context // 2)
+    brackets = 2 * min(half, DEEPEST)
+    row = max(2, min(context, LARGEST_SIZE))
     return asked | {
-        "pairs": two_sum(context, "decision"),
-        "equality": equal_strings(context),
-        "brackets": nested_brackets(context),
-        "parity": parity_of_bits(architecture, context),
-        "s5": permutations(architecture, context),
+        "pairs": _two_sum(context, "decision"),
+        "equality": Question(
+            title="equality of two strings",
+            size=half,
+            at=lambda n: tasks.Equality(n=n),
+            solved=f"compare two strings of {half:,} bits bit by bit.",
+            failed="takes some two different strings of {n} bits for equal, or the reverse.",
+        ),
+        "brackets": Question(
+            title=f"nested brackets of {KINDS} kinds",
+            size=brackets,
+            # where any depth is allowed, the longest prompts of the family nest the deepest
+            least=tasks.Dyck(n=2, k=KINDS, D=DEEPEST),
+            at=lambda n: tasks.Dyck(n=n, k=KINDS, D=n // 2),
+            solved=f"judge every row of {brackets:,} brackets, however they nest.",
+            failed="misjudges some brackets nested {half} deep.",
+        ),
+        "parity": Question(
+            title="parity of bits",
+            size=row,
+            at=lambda n: tasks.Parity(n=n),
+            solved=f"tell whether the ones among {row:,} bits are odd in number.",
+            failed="takes an odd number of ones for even in some row of {n} bits, or the reverse.",
+            unknown=_untracked(architecture, complete=False),
+        ),
+        "s5": Question(
+            title=f"permutation tracking (S_{THINGS})",
+            size=row,
+            at=lambda n: tasks.Permutation(n=n, k=THINGS),
+            solved=f"follow every row of {row:,} rearrangements of {THINGS} things.",
+            failed=f"loses track of {THINGS} things in some row of {{n}} rearrangements.",
+            unknown=_untracked(architecture, complete=True),
+        ),
     }
 
 
@@ -98,7 +128,7 @@ def _way_out(architecture: Architecture, line: CardLine) -> str:
     return f"{line.text}; asked before the facts: solvable in {bits} bits, whatever n ({said})"
 
 
-def one_of_pairs(context: int, values: int, place: Place) -> Question:
+def _one_of_pairs(context: int, values: int, place: Place) -> Question:
     """Recall of one of n pairs of a key and a value, asked for behind them or before."""
     n = max(1, (context - 1) // 2)
     where = "question before the facts" if place == "first" else "facts of 2 tokens"
@@ -171,7 +201,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
     return asked
 
 
-def two_sum(context: int, form: Form) -> Question:
+def _two_sum(context: int, form: Form) -> Question:
     """2-Sum of n values modulo M = 1,024 n, per query or of any pair; a smaller multiple of n where
     that is more than 10^12.
     """
@@ -190,173 +220,53 @@ def two_sum(context: int, form: Form) -> Question:
     )
 
 
-def equal_strings(context: int) -> Question:
-    """Equality of two strings that fill the context together."""
-    n = max(1, context // 2)
-    return Question(
-        title="equality of two strings",
-        size=n,
-        at=lambda n: tasks.Equality(n=n),
-        solved=f"compare two strings of {n:,} bits bit by bit.",
-        failed="takes some two different strings of {n} bits for equal, or the reverse.",
-    )
-
-
-def nested_brackets(context: int) -> Question:
-    """Brackets of two kinds that fill the context and may nest as deep as they fit."""
-    n = 2 * min(max(1, context // 2), DEEPEST)
-    return Question(
-        title=f"nested brackets of {KINDS} kinds",
-        size=n,
-        # where any depth is allowed, the longest prompts of the family nest the deepest
-        least=tasks.Dyck(n=2, k=KINDS, D=DEEPEST),
-        at=lambda n: tasks.Dyck(n=n, k=KINDS, D=n // 2),
-        solved=f"judge every row of {n:,} brackets, however they nest.",
-        failed="misjudges some brackets nested {half} deep.",
-    )
-
-
-def parity_of_bits(architecture: Architecture, context: int) -> Question:
-    """The parity of as many bits as the context has tokens."""
-    n = max(2, min(context, LARGEST_SIZE))
-    return Question(
-        title="parity of bits",
-        size=n,
-        at=lambda n: tasks.Parity(n=n),
-        solved=f"tell whether the ones among {n:,} bits are odd in number.",
-        failed="takes an odd number of ones for even in some row of {n} bits, or the reverse.",
-        unknown=undecided(architecture, complete=False),
-        told=partial(_tracked, complete=False),
-    )
-
-
-def permutations(architecture: Architecture, context: int) -> Question:
-    """The product of a permutation of five things for each token, which is complete for NC^1."""
-    n = max(2, min(context, LARGEST_SIZE))
-    return Question(
-        title=f"permutation tracking (S_{THINGS})",
-        size=n,
-        at=lambda n: tasks.Permutation(n=n, k=THINGS),
-        solved=f"follow every row of {n:,} rearrangements of {THINGS} things.",
-        failed=f"loses track of {THINGS} things in some row of {{n}} rearrangements.",
-        unknown=undecided(architecture, complete=True),
-        # reports of earlier versions hold no record here, and must still verify
-        keeps_nothing_known=False,
-        told=partial(_tracked, complete=True),
-    )
-
-
-def _tracked(architecture: Architecture, line: CardLine, *, complete: bool) -> str:
-    if line.status == "SOLVABLE":
-        # other lines list the layers anyway
-        return f"{line.text}; {tracked_by(architecture)}"
-    _, said, lacking = line.text.partition(f"{NothingKnown.title}: ")
-    if line.status != "OPEN" or line.bound is not None or not said:
-        return line.text
-    # the layers first, then what the record says that they lack
-    return f"{undecided(architecture, complete=complete).text}; {lacking}"
-
-
-_TURNS = "turn{s} {its} state over"
-_ONE_WAY = "only move{s} one way while a token repeats"
-_NEAR = "see{s} the last tokens only"
-_READS = "read{s} the prompt at a fixed depth"
-_DIAGONAL = "{a} that Theorem P does not cover"
-_SHRINKS = "shrink{s} {its} state along a key, and {be} not shown to turn it over"
-_OTHER = "look{s} at places, or {be} not covered"
-"""What layers of a kind do."""
-_SAID = (
-    {"s": "s", "its": "its", "be": "is", "a": "is a diagonal recurrence"},
-    {"s": "", "its": "their", "be": "are", "a": "are diagonal recurrences"},
-)
-"""Of one layer, and of several."""
-
-
-def tracked_by(architecture: Architecture) -> str:
-    """The layers that mix tokens, by kind, each with what it does: "18 RG-LRU layers only
-    move one way while a token repeats; 1 full attention layer reads the prompt at a fixed depth".
-    """
-    kinds: dict[tuple[str, str], int] = {}
-    for layer, times in architecture.counted():
-        if title := title_of(layer):
-            kind = (title, _does(layer))
-            kinds[kind] = kinds.get(kind, 0) + times
-    return "; ".join(
-        f"{counted_as(times, f'{titles} layer')} {does.format_map(_SAID[times != 1])}"
-        for (titles, does), times in kinds.items()
-    )
-
-
-def undecided(architecture: Architecture, *, complete: bool) -> Words:
-    """What is said where no theorem with an n decides. `complete`: whether the question is complete
-    for NC^1, as products in S_5 are and parity is not.
-    """
-    listed = tracked_by(architecture)
-    layers = [layer for layer, _ in architecture.counted()]
-    if all(layer_settles(layer) is not None for layer in layers):
-        return _far_away(architecture, listed)
-    if complete and all(_shallow(layer) for layer in layers):
-        return Words(
-            f"{listed}; conditional: if TC0 != NC1 it fails at some length, and no n is known",
-            "Softmax attention of fixed depth and states that only move one way lie in TC0"
-            " (Merrill, Sabharwal, arXiv 2207.00729; 2404.08819), and following five things is"
-            " complete for NC1 (Barrington 1989). That the two differ is believed and not proved,"
-            " so this is no FAILS.",
-            "fails at some length if TC0 != NC1",
-        )
-    if any(part.turning is not None for layer in layers for part in layer):
-        return Words(
-            f"{listed}; no theorem here decides it",
-            "Layers that turn their state over can follow many things, where there is room for the"
-            " construction. For five things that is ten key numbers per head, four updates per"
-            " token, and no convolution, norm or gate around them.",
-            "no room for the construction that is known",
-        )
-    one_way = [layer for layer in layers if _does(layer) is _DIAGONAL]
-    return Words(
-        f"{listed}; no theorem here decides it",
-        "Following a long row of changes takes a state that every token can turn over. Where no"
-        " layer is shown to do so, and no bound of this program covers the stack, nothing is"
-        " claimed.",
-        "no theorem about these recurrences" if one_way else "",
-    )
-
-
-def _far_away(architecture: Architecture, listed: str) -> Words:
-    """Every layer only moves one way, and no n is named: places, or too many bits."""
-    if standstill(architecture) is not None:
-        return Words(
-            f"{listed}; Theorem P's n is out of reach",
-            "Runs of equal tokens bring such a stack to a standstill, so it fails. But that takes"
-            " more tokens than any prompt here has.",
-            "fails, but beyond 10^12 tokens",
-        )
-    where = {"embedded": "with position embeddings", "alibi": "with places"}
-    why = where.get(architecture.positions, "with places unknown")
-    return Words(
-        f"{listed}; {why} it fails at some length, and no n is known (with positions=none"
-        " Theorem P names one)",
-        "Such states form an aperiodic monoid of constant size, which lies in AC0 with positions,"
-        " too, and parity does not (Furst, Saxe, Sipser 1984). This is a remark about some length,"
-        " so no FAILS.",
-        "fails at some length, no n is known",
-    )
-
-
-def _shallow(layer: Layer) -> bool:
-    """Whether all of it lies in TC0: softmax attention, or what only moves one way."""
-    return all(
-        part.group in ("full", "windowed") or layer_settles((part,)) is not None for part in layer
-    )
+_TURNS = "can turn its state over"
+_DIAGONAL = "diagonal, not covered by Theorem P"
 
 
 def _does(layer: Layer) -> str:
+    """What a layer can do for state tracking."""
     if any(part.turning is not None for part in layer):
         return _TURNS
+    recurrent = [part for part in layer if part.group == "recurrent"]
     if layer_settles(layer) is not None:
-        return _ONE_WAY if any(part.group == "recurrent" for part in layer) else _NEAR
+        return "moves one way while a token repeats" if recurrent else "sees the last tokens only"
     if any(part.reading for part in layer):
-        return _READS
-    if all(part.group == "recurrent" for part in layer):
-        return _DIAGONAL if all(part.is_diagonal for part in layer) else _SHRINKS
-    return _OTHER
+        return "reads at a fixed depth"
+    if len(recurrent) < len(layer):
+        return "sees places, or is not covered"
+    if all(part.is_diagonal for part in layer):
+        return _DIAGONAL
+    return "shrinks its state along a key, not shown to turn it over"
+
+
+def _untracked(architecture: Architecture, *, complete: bool) -> Words:
+    """What is said where no theorem with an n decides: what the layers do, by kind, and what is
+    known without an n. `complete`: whether the question is complete for NC^1, as products in S_5
+    are and parity is not.
+    """
+    kinds: Counter[str] = Counter()
+    for layer, times in architecture.counted():
+        if title := title_of(layer):
+            kinds[f"{title} ({_does(layer)})"] += times
+    listed = ", ".join(f"{times:,} {kind}" for kind, times in kinds.items())
+    layers = [layer for layer, _ in architecture.counted()]
+    parts = [part for layer in layers for part in layer]
+    does = {_does(layer) for layer in layers}
+    if all(layer_settles(layer) is not None for layer in layers):
+        # without places Theorem P names an n, which may be out of reach
+        named = standstill(architecture) is not None
+        short = "fails, but beyond 10^12 tokens" if named else "fails at some length, no n is known"
+        return Words(f"{short}: {listed}", KNOWN["aperiodic"].statement, short)
+    shallow = (p.group in ("full", "windowed") or layer_settles((p,)) is not None for p in parts)
+    if complete and all(shallow):
+        short = "fails at some length if TC0 != NC1"
+        return Words(f"{short}: {listed}", KNOWN["tc0"].statement, short)
+    if _TURNS in does:
+        why = (
+            "Layers that turn their state over follow many things where there is room: for five"
+            " that takes ten key numbers per head, four updates per token, and no convolution, norm"
+            " or gate around them."
+        )
+        return Words(listed, why, "no room for the construction that is known")
+    return Words(listed, UNDECIDED.why, "no theorem about these recurrences" * (_DIAGONAL in does))

@@ -53,12 +53,7 @@ class NothingKnown(Theorem):
         return self.verdict(architecture, task, "OPEN", sentence, numbers=numbers)
 
     def told(
-        self,
-        verdict: Verdict,
-        task: Task,
-        architecture: Architecture,
-        *,
-        thought: bool = False,
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
         return why_open(architecture, task)._replace(text=verdict.statement)
 
@@ -193,11 +188,16 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
             f"the construction `{fit}` is for full attention, and it has {reading[0].title}",
             f"no construction for {reading[0].name} layers",
         )
-    return _lack(
-        f"it is not shown to meet the premises of the construction `{fit}`",
-        f"premises of construction `{fit}` not met",
-        general=True,
-    )
+    said = f"it is not shown to meet the premises of the construction `{fit}`"
+    short = f"premises of construction `{fit}` not met"
+    wanted = wanted_by(task)
+    if wanted is not None:
+        brought = f"every token the {'one' if wanted.before == 1 else wanted.before} before it"
+        said = f"no layer that compares stands behind one that brings {brought}"
+        short = "no earlier layer brings the token before"
+    elif fit in ("pairs", "equality") and len({one.layer for one in full_heads(architecture)}) < 2:
+        said, short = f"the construction `{fit}` takes two full layers", "takes two full layers"
+    return _lack(said, short, general=True)
 
 
 def _unbounded(architecture: Architecture, task: Task) -> Words:

@@ -19,6 +19,8 @@ from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.many_layers import ManyLayers
 
+TURNED = "rope=true, positions=none, head_dim=128"
+
 
 def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
     return {line.question: line for line in card(Architecture.parse(spec), context)}
@@ -68,7 +70,10 @@ def test_permutations_against_a_cache_of_a_few_bits() -> None:
     assert few.verdict.task == "permutation:n=2,k=5"
     recheck(few.verdict)
     enough = lines("linear @ heads=1, head_dim=1, p4")["permutation tracking (S_5)"]
-    assert (enough.status, enough.theorem, enough.verdict) == ("OPEN", "none", None)
+    assert (enough.status, enough.theorem) == ("OPEN", "none")
+    assert enough.verdict is not None
+    assert enough.verdict.task == "permutation:n=512,k=5"
+    recheck(enough.verdict)
 
 
 def test_one_full_layer_on_one_step_and_on_two() -> None:
@@ -286,3 +291,41 @@ def test_eight_hops_take_five_full_layers() -> None:
         stack = Architecture.parse(f"full*{layers} @ heads=16, head_dim=64")
         (row,) = (row for row in card_facts(stack, 4096).table if row.key == "hops")
         assert row.status == status
+
+
+@each(
+    "few, more, named",
+    [
+        # bits of a value and of a level, 2 more for its tag
+        ("full*2 @ head_dim=8", "full*2 @ head_dim=9", "key's room"),
+        (f"full*2 @ {TURNED}, heads=8", f"full*2 @ {TURNED}, heads=10", "heads that"),
+        ("full*2", "full*2", "43 tokens"),
+    ],
+)
+def test_what_ends_a_chain_of_thought_is_named(few: str, more: str, named: str) -> None:
+    """More of what is named, and more steps are written: of the context where stacks are equal."""
+    context = 43 if few == more else 4096
+    shorter = _written(few, context)
+    assert named in shorter.explain
+    assert shorter.steps < _written(more, context + 3).steps < (0, 64)
+    assert "asked for" in _written("full*2", 4096).explain
+
+
+def _written(spec: str, context: int) -> CardLine:
+    lines = card(Architecture.parse(spec), context)
+    return next(line for line in lines if line.key == "composition" and line.thought)
+
+
+@each("key", ["recall-2", "needle", "needles", "induction", "pairs", "equality"])
+def test_what_a_second_full_layer_adds_is_named(key: str) -> None:
+    """No construction is named by its premises: one layer lacks another one before it."""
+    for context in (64, 4096):
+        one, two = (
+            next(
+                row for row in card_facts(Architecture.parse(spec), context).table if row.key == key
+            )
+            for spec in ("gdn + full", "gdn + full*2")
+        )
+        assert (one.status, two.status) == ("OPEN", "SOLVABLE")
+        assert "premises" not in one.decides + one.lines[0].text
+        assert "layer" in one.decides

@@ -319,12 +319,12 @@ def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     """What an index or the only file of a checkpoint weighs wins over what sizes make."""
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"
     config.write_text(json.dumps(PRESETS["zamba2-7b"]["config"]))
-    assert costs(read_config(config), 4096, Serving(80 * GIB)).told == ""
+    assert costs(read_config(config), 4096, Serving(80 * GIB)).serving.weights is None
     (tmp_path / "model.safetensors").write_bytes(b"x" * 1000)
     assert read_config(tmp_path).weight_bits == 8000
     index.write_text(json.dumps({"metadata": {"total_size": 11_073_541_120.0}}))
     found = costs(read_config(tmp_path), 4096, Serving(80 * GIB))
-    assert (found.told, found.serving.weights) == ("files", 8 * 11_073_541_120)
+    assert (found.serving.told, found.serving.weights) == ("files", 8 * 11_073_541_120)
     for wrong in ("1", 0, -1, 1.5, True, 10**40, float("inf")):
         index.write_text(json.dumps({"metadata": {"total_size": wrong}}))
         with pytest.raises(ConfigError, match="total_size"):
@@ -360,7 +360,7 @@ def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
     # nothing is said of sequences where nothing is known to be left for them
     found = costs(from_config(quantised), 4096, Serving(80 * GIB))
     assert found.longest is found.here(4096).sequences is None
-    assert found.told == ""
+    assert found.serving.weights is None
     without = {k: v for k, v in quantised.items() if k != "intermediate_size"}
     assert from_config(without).weights is None
     assert costs(from_config(without), 4096, Serving(80 * GIB)).untold.startswith(

@@ -22,15 +22,15 @@ from separatrix.stacks.architecture.resolve import preset
         ("full(positions=unknown)*2", "in the file"),
         (
             "full(rope=true, rope_base=500_000, positions=none)*3 + full(positions=none)",
-            "rotary, base 500,000; 1 of 4",
+            "500,000 in 3 full layers; 1",
         ),
         (
             "rglru + window(rope=true, rope_dim=32, positions=none)",
-            "the windows, base 10,000, 32",
+            "rotary, base 10,000, 32",
         ),
         (
             "window(rope=true, positions=none) + full(positions=none)",
-            "alone, base 10,000; 1 of 2",
+            "10,000 in 1 windowed layer; 1",
         ),
         (
             "full(rope=true, rope_scaling=llama3_8_1_4_8192)",
@@ -44,7 +44,7 @@ def test_positions_in_one_line(spec: str, text: str) -> None:
 
 def test_the_card_prints_it_and_json_holds_it() -> None:
     facts = card_facts(preset("recurrentgemma-2b"), 8192)
-    line = "rotary in the windows, base 10,000, 128 numbers of each head"
+    line = "rotary, base 10,000, 128 numbers of each head"
     assert card_json(facts)["positions"] == line
     assert f"positions: {line}" in why_document(facts, "memory").text(120)
     # a file of a model without attention says it by its type

@@ -47,7 +47,7 @@ class Rate:
 class Row:
     """A cell of an experiment: runs that differ in seed and learning rate only."""
 
-    labels: dict[str, str | int]
+    labels: dict[str, Label]
     run: dict[str, Any]
     """What its runs have in common, as a run is written in JSON, without seed and learning rate."""
     rates: tuple[Rate, ...]
@@ -60,11 +60,9 @@ class Row:
     @cached_property
     def best(self) -> Rate | None:
         """The rate with the highest median accuracy, chosen on these same seeds; None of none."""
-        found = {rate.learning_rate: rate for rate in self.rates}
-        chosen = best_rate(
-            {value: [trial.accuracy for trial in rate.trials] for value, rate in found.items()}
-        )
-        return None if chosen is None else found[chosen]
+        reached = {rate.learning_rate: [t.accuracy for t in rate.trials] for rate in self.rates}
+        chosen = best_rate(reached)
+        return next((rate for rate in self.rates if rate.learning_rate == chosen), None)
 
     @property
     def trials(self) -> tuple[Outcome, ...]:
@@ -89,9 +87,7 @@ class Provenance:
     """What made a table."""
 
     commit: str
-    """Of the repository; "unknown" where the package was not run from one, or from a changed
-    one.
-    """
+    """Of the repository; "unknown" where the package was run from none, or from a changed one."""
     version: str
     """Of the code, with a digest of its sources."""
     command: str
@@ -128,9 +124,9 @@ class Table:
     def text(self) -> str:
         """The whole file: canonical JSON, but for a line for each row."""
         envelope = self.to_json()
-        body = envelope["body"]
-        rows = ",\n".join(canonical(row) for row in body["rows"])
-        empty = canonical(envelope | {"body": body | {"rows": []}})
+        rows = ",\n".join(map(canonical, envelope["body"]["rows"]))
+        envelope["body"]["rows"] = []
+        empty = canonical(envelope)
         # inside a text of JSON, quotes are escaped: this stands there once
         return empty.replace('"rows":[]', f'"rows":[\n{rows}\n]', 1) + "\n"
 
@@ -138,11 +134,6 @@ class Table:
 def result_file(name: str) -> Path:
     """Where the package keeps an experiment's results."""
     return RESULTS / f"{name}.json"
-
-
-def names() -> tuple[str, ...]:
-    """Experiments of which the package holds results."""
-    return tuple(sorted(path.stem for path in RESULTS.glob("*.json")))
 
 
 @cache

@@ -160,7 +160,7 @@ def _apart(cards: Sequence[CardFacts]) -> Said:
     return {
         "questions": [
             one.to_json()
-            | {"key": keys.get(one.asks, "composition"), "said": [a.said for a in one.answers]}
+            | {"key": keys.get(one.asks, "composition"), "said": [a.answer for a in one.answers]}
             for one in asked_of_all(cards)
         ],
         "costs": [[row.label, *row.cells] for row in rows if row.part == COSTS],

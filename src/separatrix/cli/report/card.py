@@ -12,7 +12,15 @@ from typing import Any
 from separatrix.cards import CardFacts, CardLine
 from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, from_one
 from separatrix.cards.memory import FAR as FAR_ON
-from separatrix.cards.memory import Row, largest_numbers, layer_counts, symbols
+from separatrix.cards.memory import (
+    Row,
+    formats_text,
+    largest_numbers,
+    layer_counts,
+    layer_titles,
+    positions_text,
+    symbols,
+)
 from separatrix.cards.memory import rows as memory_rows
 from separatrix.cards.question import Bound, Grade
 from separatrix.cli.printing import Answer
@@ -32,7 +40,9 @@ from separatrix.core.numbers.amounts import bytes_of, check_context, format_byte
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.stacks.mechanisms import LayerKind
+from separatrix.theory.base import readers
 from separatrix.theory.judge import THEOREMS
+from separatrix.theory.words import counted_as
 from separatrix.theory.written import built_by, in_construct
 
 LEGEND = "SOLVABLE: weights are known. FAILS: no weights do it. OPEN: neither is known."
@@ -139,10 +149,10 @@ def tokens(number: int) -> str:
 
 
 def _header(facts: CardFacts) -> tuple[Heading, Line]:
-    total = facts.layers["total"]
-    kinds = ", ".join(f"{number:,} {title}" for number, title in facts.titles if number)
-    layers = f"{total:,} layer{'s' if total > 1 else ''}: {kinds}   {tokens(facts.context)}"
-    drawn = "   ".join(filter(None, (fold(facts.symbols), facts.formats)))
+    stack = facts.architecture
+    kinds = ", ".join(f"{number:,} {title}" for number, title in layer_titles(stack) if number)
+    layers = f"{counted_as(len(stack), 'layer')}: {kinds}   {tokens(facts.context)}"
+    drawn = "   ".join(filter(None, (fold(symbols(stack)), formats_text(stack))))
     return Heading(facts.name, layers), Line(drawn)
 
 
@@ -194,11 +204,11 @@ def _memory(facts: CardFacts) -> list[Part]:
         # theorems count in bits
         ("", f"{facts.bits:,} bits", ""),
     ]
-    said = [f"  positions: {facts.positions}"] if facts.positions else []
-    if facts.readers:
-        where = f"each of the {facts.readers:,} reading layers"
-        where = "the reading layer" if facts.readers == 1 else where
-        said.append(f"  one query returns at most {facts.read_bits:,} bits of the past in {where}")
+    positions, read = positions_text(facts.architecture), readers(facts.architecture)
+    said = [f"  positions: {positions}"] if positions else []
+    if read:
+        where = f"each of the {len(read):,} reading layers" if read[1:] else "the reading layer"
+        said.append(f"  one query returns at most {max(read):,} bits of the past in {where}")
     columns = ("Memory of the past", tokens(facts.context), "any length")
     return [Heading(), Table(rows, columns), *map(Line, said)]
 
@@ -227,15 +237,16 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
     """The card as plain data. Bytes are integers, floats where a number format leaves a
     fraction.
     """
+    stack = facts.architecture
     return {
         "name": facts.name,
         "context": facts.context,
-        "layers": facts.layers,
-        "pattern": "".join(facts.symbols),
-        "positions": facts.positions,
+        "layers": layer_counts(stack),
+        "pattern": "".join(symbols(stack)),
+        "positions": positions_text(stack),
         "cache": {
-            "recurrent_numbers": facts.recurrent_numbers,
-            "convolution_numbers": facts.convolution_numbers,
+            "recurrent_numbers": largest_numbers(stack, "state", facts.context),
+            "convolution_numbers": largest_numbers(stack, "convolution", FAR_ON),
             **held(facts.memory),
             "total_bytes": bytes_of(facts.bits),
         },

@@ -11,6 +11,7 @@ from separatrix.cards import CardFacts
 from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import Curve, Point, asked_of_all
 from separatrix.cards.facts import ALL
+from separatrix.cards.questions import values_of
 from separatrix.cli.report.card import DEFAULTS, card_json, opened, tokens
 from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
@@ -38,7 +39,7 @@ class Aligned:
 def aligned(cards: Sequence[CardFacts]) -> list[Aligned]:
     """Every question and every cost, whether it separates or not."""
     asked = asked_of_all(cards)
-    said = (Aligned("Questions", one.asks, tuple(a.said for a in one.answers)) for one in asked)
+    said = (Aligned("Questions", one.asks, tuple(a.answer for a in one.answers)) for one in asked)
     return [*said, *_priced(cards)]
 
 
@@ -48,7 +49,7 @@ def separated(cards: Sequence[CardFacts]) -> tuple[list[Aligned], list[str]]:
     """
     asked = asked_of_all(cards)
     rows = [
-        Aligned(title, one.asks, tuple(answer.said for answer in one.answers))
+        Aligned(title, one.asks, tuple(row.answer for row in one.answers))
         for kind, title in HOW.items()
         for one in asked
         if one.kind == kind
@@ -93,7 +94,7 @@ def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) 
         if len(cards) == 2 and any(since.token > EARLY for since in crossing.since or ())
     ]
     context = tokens(cards[0].context)
-    values = [f"{number:,}" for number in dict.fromkeys(facts.values for facts in cards)]
+    values = [f"{n:,}" for n in dict.fromkeys(values_of(facts.architecture) for facts in cards)]
     if len(values) > 1:
         notes.append(f"Each is asked about as many values as it has tokens: {'; '.join(values)}.")
     if alike:

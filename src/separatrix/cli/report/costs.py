@@ -63,9 +63,8 @@ def costs_notes(costs: Costs) -> list[str]:
     if weights is None:
         why = f" ({costs.untold})" if costs.untold else ""
         return [*notes, f"what the weights take is not known{why}: {_UNWEIGHED}"]
-    if costs.told != "given":
-        told = f"weights of {format_bytes(weights)}, by the {_BY[costs.told]}; --weights"
-        notes.append(told)
+    if told := _BY.get(costs.serving.told):
+        notes.append(f"weights of {format_bytes(weights)}, by the {told}; --weights")
     return [*notes, *serving_notes(costs), _fits(costs)]
 
 
@@ -120,7 +119,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
     return {
         "memory_bytes": _plain(serving.memory),
         "weights_bytes": _plain(serving.weights),
-        "weights_from": costs.told or None,
+        "weights_from": None if serving.weights is None else serving.told,
         "batch": serving.batch,
         "batch_fits_up_to": costs.longest,
         **_serving_json(costs),

@@ -9,6 +9,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
+from separatrix.cards.facts import from_one
 from separatrix.cli.report.notation import label, number, where
 from separatrix.cli.report.view import task_size
 from separatrix.core.document import Cells, Heading, Line, Part, Table
@@ -49,7 +50,7 @@ _METHODS = {"integers": "exact integers", "balls": "ball arithmetic"}
 
 def verdict_parts(record: Verdict) -> list[Part]:
     """The numbers, premises and assumptions of a theorem."""
-    numbers = ", ".join(f"{label(key)} {number(n)}" for key, n in record.numbers.items())
+    numbers = ", ".join(f"{label(key)} {number(n)}" for key, n in from_one(record.numbers).items())
     by = f" bits, by {_METHODS[record.method]}" if record.method else " bits"
     rows = [
         ("failure is shown", where(record.n, record.theorem).strip()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.cards.facts import layer_titles
+from separatrix.cards.memory import layer_titles
 from separatrix.stacks.architecture.released import PRESETS, hub_ids, preset_named
 from separatrix.stacks.architecture.resolve import preset
 
