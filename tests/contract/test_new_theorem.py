@@ -109,7 +109,7 @@ def test_it_is_in_the_json_of_the_card(capsys: pytest.CaptureFixture[str]) -> No
     assert (other["status"], other["theorem"], other["task"]) == (
         "OPEN",
         "none",
-        "permutation:n=8192,k=5",
+        "permutation:n=512,k=5",
     )
 
 

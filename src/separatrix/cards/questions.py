@@ -184,7 +184,8 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
         "induction": Question(
             title="continuing after 2 tokens as it went on before (c-gram)",
             size=context,
-            # fewer ids do not make as many different contexts
+            least=tasks.CGram(n=SHORTEST, V=values, c=2) if 2 * isqrt(context) >= values else None,
+            # fewer ids do not make as many different contexts, and with more fewer tokens fail
             at=lambda n: tasks.CGram(n=n, V=max(values, 2 * isqrt(n) + 2), c=2),
             solved="find where the last 2 tokens stood before, and what followed.",
             failed="continues some prompt of {n} tokens wrongly.",

@@ -19,8 +19,6 @@ from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.many_layers import ManyLayers
 
-TURNED = "rope=true, positions=none, head_dim=128"
-
 
 def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
     return {line.question: line for line in card(Architecture.parse(spec), context)}
@@ -279,6 +277,17 @@ def test_windows_know_counted_places_of_the_whole_prompt_only() -> None:
         assert {row.status for row in rows if row.key in asked} == {status}, context
 
 
+def test_more_ids_at_a_long_context_do_not_hide_where_failure_begins() -> None:
+    """From 6 * 10^8 tokens on 50,000 ids do not make as many contexts of two."""
+    stack = Architecture.parse("gdn*2 @ heads=1, head_dim=8")
+    found = [
+        next(line for line in card(stack, context) if line.key == "induction")
+        for context in (8_192, 10**9)
+    ]
+    assert {line.status for line in found} == {"FAILS"}
+    assert len({line.n for line in found}) == 1
+
+
 def test_a_shorter_copy_is_no_harder() -> None:
     """Places that recurrences count serve short strings as they serve long ones."""
     for context in (16, 4_096, 131_072, 1 << 19):
@@ -293,21 +302,16 @@ def test_eight_hops_take_five_full_layers() -> None:
         assert row.status == status
 
 
-@each(
-    "few, more, named",
-    [
-        # bits of a value and of a level, 2 more for its tag
-        ("full*2 @ head_dim=8", "full*2 @ head_dim=9", "key's room"),
-        (f"full*2 @ {TURNED}, heads=8", f"full*2 @ {TURNED}, heads=10", "heads that"),
-        ("full*2", "full*2", "43 tokens"),
-    ],
-)
-def test_what_ends_a_chain_of_thought_is_named(few: str, more: str, named: str) -> None:
-    """More of what is named, and more steps are written: of the context where stacks are equal."""
-    context = 43 if few == more else 4096
-    shorter = _written(few, context)
-    assert named in shorter.explain
-    assert shorter.steps < _written(more, context + 3).steps < (0, 64)
+def test_what_ends_a_chain_of_thought_is_named() -> None:
+    """More of what is named, and more steps are written."""
+    by_offset = "full*2 @ rope=true, positions=none, head_dim=128"
+    few, more = (_written(f"{by_offset}, heads={heads}", 4096) for heads in (8, 10))
+    assert "heads that" in few.explain
+    assert (few.steps, more.steps) == ((0, 4), (0, 5))  # 2 L - 1 heads
+    short, longer = (_written("full*2", context) for context in (40, 43))
+    # 12 steps of tables of 2 entries, 2 tokens more, and 12 that are written
+    assert "40 tokens" in short.explain
+    assert (short.steps, longer.steps) == ((0, 12), (0, 13))
     assert "asked for" in _written("full*2", 4096).explain
 
 
