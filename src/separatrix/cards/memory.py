@@ -82,16 +82,11 @@ def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
     return {"total": len(architecture), **counts}
 
 
-def layer_titles(architecture: Architecture) -> tuple[tuple[int, str], ...]:
-    """Layers of each set of mechanisms, most frequent first; full attention also where it is 0:
-    (18, "RG-LRU"), (8, "windowed (2,048)"), (0, "full").
-    """
-    counts = Counter(
-        tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
-    )
-    titles = [(number, " | ".join(kinds)) for kinds, number in counts.most_common()]
-    full = any(part.group == "full" for layer, _ in architecture.counted() for part in layer)
-    return tuple(titles if full else [*titles, (0, "full")])
+def layer_titles(architecture: Architecture) -> str:
+    """Layers of each set of mechanisms, most frequent first: "18 RG-LRU, 8 windowed (2,048)"."""
+    kinds = (dict.fromkeys(part.card_title for part in layer) for layer in architecture)
+    counts = Counter(map(" | ".join, kinds))
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.most_common())
 
 
 def formats_text(architecture: Architecture) -> str:

@@ -9,19 +9,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
-from separatrix.cards import CardFacts, CardLine
+from separatrix.cards import CardFacts, CardLine, memory
 from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, from_one
-from separatrix.cards.memory import FAR as FAR_ON
-from separatrix.cards.memory import (
-    Row,
-    formats_text,
-    largest_numbers,
-    layer_counts,
-    layer_titles,
-    positions_text,
-    symbols,
-)
-from separatrix.cards.memory import rows as memory_rows
 from separatrix.cards.question import Bound, Grade
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
@@ -150,9 +139,9 @@ def tokens(number: int) -> str:
 
 def _header(facts: CardFacts) -> tuple[Heading, Line]:
     stack = facts.architecture
-    kinds = ", ".join(f"{number:,} {title}" for number, title in layer_titles(stack) if number)
+    kinds = memory.layer_titles(stack)
     layers = f"{counted_as(len(stack), 'layer')}: {kinds}   {tokens(facts.context)}"
-    drawn = "   ".join(filter(None, (fold(symbols(stack)), formats_text(stack))))
+    drawn = "   ".join(filter(None, (fold(memory.symbols(stack)), memory.formats_text(stack))))
     return Heading(facts.name, layers), Line(drawn)
 
 
@@ -179,8 +168,8 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         fits = "any number of" if here.sequences is None else f"{here.sequences:,}"
         fits = "not known how many" if costs.longest is None else fits
         sequences = "sequence" if here.sequences == 1 else "sequences"
-        memory = memory_text(costs.serving)
-        yield "Serves", f"{fits} {sequences} in {memory}; {costs_notes(costs)[-1]}"
+        within = memory_text(costs.serving)
+        yield "Serves", f"{fits} {sequences} in {within}; {costs_notes(costs)[-1]}"
         for note in serving_notes(costs):
             yield "", note
     if facts.holds:
@@ -189,7 +178,7 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         yield "Forgets", facts.forgets
 
 
-def _grows(row: Row) -> str:
+def _grows(row: memory.Row) -> str:
     return "" if row.limit is not None else f" ({row.growth})"
 
 
@@ -204,7 +193,7 @@ def _memory(facts: CardFacts) -> list[Part]:
         # theorems count in bits
         ("", f"{facts.bits:,} bits", ""),
     ]
-    positions, read = positions_text(facts.architecture), readers(facts.architecture)
+    positions, read = memory.positions_text(facts.architecture), readers(facts.architecture)
     said = [f"  positions: {positions}"] if positions else []
     if read:
         where = f"each of the {len(read):,} reading layers" if read[1:] else "the reading layer"
@@ -241,12 +230,12 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
     return {
         "name": facts.name,
         "context": facts.context,
-        "layers": layer_counts(stack),
-        "pattern": "".join(symbols(stack)),
-        "positions": positions_text(stack),
+        "layers": memory.layer_counts(stack),
+        "pattern": "".join(memory.symbols(stack)),
+        "positions": memory.positions_text(stack),
         "cache": {
-            "recurrent_numbers": largest_numbers(stack, "state", facts.context),
-            "convolution_numbers": largest_numbers(stack, "convolution", FAR_ON),
+            "recurrent_numbers": memory.largest_numbers(stack, "state", facts.context),
+            "convolution_numbers": memory.largest_numbers(stack, "convolution", memory.FAR),
             **held(facts.memory),
             "total_bytes": bytes_of(facts.bits),
         },
@@ -261,9 +250,9 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
     }
 
 
-def held(memory: Iterable[Row]) -> dict[str, Any]:
+def held(rows: Iterable[memory.Row]) -> dict[str, Any]:
     """Bytes of states, of windows, and of each token where keys and values grow."""
-    kept = {row.kind: row.per_token if row.kind == "kv" else row.bits for row in memory}
+    kept = {row.kind: row.per_token if row.kind == "kv" else row.bits for row in rows}
     return {
         "state_bytes": bytes_of(kept.get("state", 0) + kept.get("convolution", 0)),
         "window_bytes": bytes_of(kept.get("window", 0)),
@@ -355,19 +344,19 @@ class Outlined(Answer):
         outline, context = self.outline, self.context
         check_context(context)
         known = outline.known
-        memory = memory_rows(known, context) if known else ()
+        rows = memory.rows(known, context) if known else ()
         cache: dict[str, Any] = {
             "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
-            "convolution_numbers": _numbers(outline, "convolution", FAR_ON, "convolution"),
-            **held(memory),
+            "convolution_numbers": _numbers(outline, "convolution", memory.FAR, "convolution"),
+            **held(rows),
         }
         unsized = {cls.group for cls in outline.unsized}
         cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
         return {
             "name": outline.name,
             "context": context,
-            "layers": layer_counts(outline),
-            "pattern": "".join(symbols(outline)),
+            "layers": memory.layer_counts(outline),
+            "pattern": "".join(memory.symbols(outline)),
             "cache": cache | {"total_bytes": None},
             "verdicts": [
                 {
@@ -410,7 +399,7 @@ class Outlined(Answer):
 
 
 def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
-    known = largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
+    known = memory.largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
     return known | {
         cls.name: None
         for cls in outline.shapeless

@@ -31,7 +31,7 @@ def cells() -> list[dict[str, str]]:
     return [
         {
             "name": name,
-            "layers": ", ".join(f"{n:,} {title}" for n, title in layer_titles(preset(name)) if n),
+            "layers": layer_titles(preset(name)),
             "hub id": " ".join(hub_ids(name)),
         }
         for name in PRESETS
@@ -42,9 +42,8 @@ def describe(name: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of one preset. Raises UnknownNameError."""
     known = preset_named(name) or name
     model = preset(known)
-    layers = ", ".join(f"{count:,} {title}" for count, title in layer_titles(model))
     return [
-        (f"{known}: {len(model):,} layers", layers),
+        (f"{known}: {len(model):,} layers", layer_titles(model)),
         ("spec", model.spec),
         ("hub ids", "\n".join(hub_ids(known))),
         ("source", PRESETS[known]["source"]),
