@@ -60,10 +60,10 @@ def read(row: Row, fields: Fields) -> Layers:
     used = {(kind, id(each)): each for kind, each in zip(kinds, own, strict=True)}
     # one entry for all layers of a kind with the same fields
     found = {key: made(row.mixers[key[0]], each) for key, each in used.items()}
-    # fields of recurrences are read of each: a file may say sizes of layers that it lacks
-    for kind, entry in row.mixers.items() if row.stateful else ():
+    # a file may say sizes of layers that it lacks
+    for kind in row.always:
         if kind not in kinds:
-            made(entry, replace(own[0], notes=[]))
+            made(row.mixers[kind], replace(own[0], notes=[]))
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
     if row.after:
         layers = AFTER[row.after](fields, kinds, layers)

@@ -64,18 +64,6 @@ def _made(node: ast.expr, fields: Fields) -> Draft:
 _WORDS = ("silent", "section")
 
 
-def classes(text: str) -> list[type[Mechanism]]:
-    """All that an entry may make."""
-    found: list[type[Mechanism]] = []
-    nodes = _several(text)
-    for node in map(_opened, nodes):
-        if isinstance(node, ast.IfExp):
-            nodes += [node.body, node.orelse]
-        else:
-            found.append(_sizes(node)[0])
-    return found
-
-
 @lru_cache(maxsize=4096)
 def _sizes(node: ast.expr) -> tuple[type[Mechanism], dict[str, ast.expr]]:
     """A mechanism and its sizes: those of a mixer of the table, or of the one in its parentheses,
@@ -123,8 +111,8 @@ class Row:
     """Fields that `otherwise` cannot do without, for the message where they are missing."""
     classes: Sequence[str] = ()
     """Names in `architectures` that are not made of the model type, and stand for it."""
-    stateful: bool = False
-    """Whether some kinds are recurrences or convolutions, whose fields are then its own."""
+    always: Sequence[str] = ()
+    """Kinds whose fields are its own, even of a file that has no such layer."""
     before: Sequence[list[Any]] = ()
     """What is looked at first: fields that are refused, sections that are opened."""
     refused: str = ""
@@ -170,12 +158,12 @@ def _row(name: str, said: Mapping[str, Any]) -> Row:
     own = {key: value for key, value in _whole(name, said).items() if key not in ("like", "types")}
     window = own.pop("window", "sliding_window")
     mixers = _softmax(own.pop("softmax"), window) if "softmax" in own else {}
-    mixers |= own.pop("mixers", {})
+    own_mixers = own.pop("mixers", {})
+    mixers |= own_mixers
     told = [" ".join(part.split()) for part in own.pop("kinds", _USUAL_KINDS).split(";")]
     lists = [part for part in told if "=" in part and not part.startswith("or ")]
     own |= {key: own[key].split() for key in _LISTS_OF_NAMES if key in own}
-    groups = {cls.group for text in mixers.values() for cls in classes(text)}
-    own.setdefault("stateful", not groups.isdisjoint(("recurrent", "convolution")))
+    own.setdefault("always", list(own_mixers))
     return Row(
         mixers=mixers,
         lists={field: how for field, _, how in (part.partition("=") for part in lists)},

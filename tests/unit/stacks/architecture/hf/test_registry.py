@@ -4,12 +4,14 @@ by hand.
 
 from __future__ import annotations
 
+import ast
+
 from support.hf_attention_configs import ATTENTION
 from support.hf_recurrent_configs import RECURRENT
 
 from separatrix.stacks.architecture.hf import ROWS, of_class
-from separatrix.stacks.architecture.hf.sizes import DATA
-from separatrix.stacks.architecture.hf.table import Row, classes
+from separatrix.stacks.architecture.hf.sizes import DATA, parsed
+from separatrix.stacks.architecture.hf.table import Row
 
 ELSEWHERE = (
     *("gpt2", "bert", "gpt_neo", "chatglm", "exaone", "hunyuan", "hunyuan_v1_dense", "mllama"),
@@ -25,8 +27,20 @@ real caches.
 REFUSED = ("phi4flash", "phi3small", "doge", "reformer", "blt", "zaya", "inkling_text")
 
 
+def classes(node: ast.expr) -> list[str]:
+    """The mechanisms that an entry of the table may make."""
+    match node:
+        case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+            return [*classes(one), *classes(other)]
+        case ast.Call(func=named):
+            return classes(named)
+        case _:
+            name = ast.unparse(node)
+            return classes(parsed(DATA["mixers"][name])) if name in DATA["mixers"] else [name]
+
+
 def way_of_reading(row: Row) -> tuple[object, ...]:
-    kinds = [classes(entry) for entry in row.mixers.values()]
+    kinds = [classes(parsed(entry)) for entry in row.mixers.values()]
     return str(kinds), str(row.lists), str(row.otherwise), str(row.before)
 
 
