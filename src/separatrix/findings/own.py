@@ -8,10 +8,10 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
+from separatrix.cards.design.space import period
 from separatrix.cards.measured.table import read
 from separatrix.findings.base import LEAST_SEEDS
 from separatrix.findings.results import Cell, Results, of_table
-from separatrix.findings.scaling import period
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Questions, Task, parse_task

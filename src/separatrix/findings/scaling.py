@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from math import lcm
 
+from separatrix.cards.design.space import period
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.stacks.architecture import Architecture, Layer, stack
 from separatrix.stacks.mechanisms import Mechanism
@@ -116,13 +117,6 @@ def _small(part: Mechanism) -> Mechanism:
         options.append(f"conv={min(int(conv), CONV)}")
     text = ",".join([SIZES[part.name], *options])
     return Architecture.parse(f"{part.name}({text})").layers[0][0]
-
-
-def period(layers: Sequence[Layer]) -> int:
-    """After how many layers they repeat, whole periods alone."""
-    many = len(layers)
-    every = (p for p in range(1, many + 1) if many % p == 0)
-    return next(p for p in every if layers[p:] == layers[:-p])
 
 
 def _depth(stacks: Mapping[str, Sequence[Layer]]) -> int:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import compress, groupby
 
 from separatrix.cards.design.space import (
+    NAMED,
     TOLD_APART,
     Arrangement,
     Cost,
@@ -146,24 +147,20 @@ def design(
     )
 
 
-@dataclass
-class _Front:
-    points: dict[Cost, list[Layout]] = field(default_factory=dict)
-    beyond: tuple[Cost, list[Layout]] | None = None
+class _Front(dict[Cost, list[Layout]]):
+    """Layouts that no cheaper one replaces, by cost; with none within the budget, those of the
+    smallest cache beyond it.
+    """
 
     def take(self, cost: Cost, layouts: list[Layout], within: bool) -> None:
-        if not layouts or not self.wants(cost, within):
-            return
-        if within:
-            self.points.setdefault(cost, []).extend(layouts)
-        else:
-            self.beyond = (cost, [*(self.beyond[1] if self.beyond else []), *layouts])
+        if layouts and self.wants(cost, within):
+            self.setdefault(cost, []).extend(layouts)
 
     def wants(self, cost: Cost, within: bool) -> bool:
         """Whether a layout of that cost, no cheaper than those seen before, can still matter."""
-        if within:
-            return not any(kept.dominates(cost) for kept in self.points)
-        return not self.points and (self.beyond is None or self.beyond[0] == cost)
+        if not within:
+            return not self or cost in self
+        return not any(kept.dominates(cost) for kept in self)
 
 
 def told_apart(tasks: Sequence[Task], space: Space) -> int:
@@ -185,7 +182,7 @@ def told_apart(tasks: Sequence[Task], space: Space) -> int:
     return TOLD_APART
 
 
-def _says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> bool:
+def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> bool:
     """Whether it says so at this size; from which one on it says FAILS, which takes a search of its
     own, is not asked.
     """
@@ -243,19 +240,21 @@ class _Search:
                 done += classes[at]
                 progress(done, total)
         progress(total, total)
+        not_excluded, beyond = self._explained(self.open, proved=False)
+        proved, beyond_proved = self._explained(self.proved, proved=True)
         return DesignResult(
             tasks=self.tasks,
             context=self.context,
             budget_bits=self.budget,
             space=self.space,
-            not_excluded=self._explained(self.open, proved=False),
-            proved=self._explained(self.proved, proved=True),
+            not_excluded=not_excluded,
+            proved=proved,
             layouts=total,
             within=sum(classes[at] for cost, at in costed if cost.cache_bits <= self.budget),
             judged=self.judged,
             excluded={(theorem, task.spec): n for (task, theorem), n in self.excluded.items()},
-            beyond=self.open.beyond and _point(*self.open.beyond),
-            beyond_proved=self.proved.beyond and _point(*self.proved.beyond),
+            beyond=beyond,
+            beyond_proved=beyond_proved,
         )
 
     def _judge(self, arrangement: Arrangement, cost: Cost, within: bool) -> None:
@@ -282,16 +281,19 @@ class _Search:
         """The first task, and the first of the theorems, that exclude it."""
         every = ((task, theorem) for task in self.tasks for theorem in theorems)
         stack = layout.architecture
-        return next(((task, t.key) for task, t in every if _says("FAILS", t, stack, task)), None)
+        return next(((task, t.key) for task, t in every if says("FAILS", t, stack, task)), None)
 
     def _solves(self, layout: Layout, task: Task) -> bool:
-        return any(_says("SOLVABLE", t, layout.architecture, task) for t in self.solving[task])
+        return any(says("SOLVABLE", t, layout.architecture, task) for t in self.solving[task])
 
-    def _explained(self, front: _Front, *, proved: bool) -> tuple[Point, ...]:
-        points = [_point(cost, layouts) for cost, layouts in front.points.items()]
+    def _explained(self, front: _Front, *, proved: bool) -> tuple[tuple[Point, ...], Point | None]:
+        """Its points within the budget, or the one beyond."""
+        points = [Point(cost, _in_order(layouts)) for cost, layouts in front.items()]
+        if points and points[0].cost.cache_bits > self.budget:
+            return (), points[0]
         near = points[:MOST_EXPLAINED]
         told = [replace(point, neighbours=self.neighbours(point, proved=proved)) for point in near]
-        return (*told, *points[MOST_EXPLAINED:])
+        return (*told, *points[MOST_EXPLAINED:]), None
 
     def neighbours(self, point: Point, *, proved: bool) -> tuple[Neighbour, ...]:
         """What stands beside a point; with `proved`, layouts without a construction count too."""
@@ -358,14 +360,13 @@ def _bites(key: str, stack: Architecture, task: Task) -> tuple[int | None, int |
     return verdict and verdict.n, grade and grade.numbers["ceiling_millionths"]
 
 
-def _point(cost: Cost, layouts: list[Layout]) -> Point:
-    return Point(cost, tuple(sorted(layouts, key=_naturalness)))
-
-
-def _naturalness(layout: Layout) -> tuple[int, int]:
+def _in_order(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
     """Evenly spaced layouts first, then at the end, then at the start; the shallower first."""
-    order = {"evenly spaced": 0, "at the end": 1, "at the start": 2}
-    return order.get(layout.place, 3), layout.arrangement.depth
+
+    def order(layout: Layout) -> tuple[int, int]:
+        return [*NAMED.values(), layout.place].index(layout.place), layout.arrangement.depth
+
+    return tuple(sorted(layouts, key=order))
 
 
 def ladder(result: DesignResult) -> Iterator[Point]:

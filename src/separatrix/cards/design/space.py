@@ -185,7 +185,7 @@ class Space:
     def arrangements(self, told_apart: int = TOLD_APART) -> list[Arrangement]:
         """Every arrangement once, however it is written. Raises SizeError for too many, or none."""
         readers = dict.fromkeys(self.readers)
-        fills = dict.fromkeys(_cycle(fill, whole=True) for fill in self.fills)
+        fills = dict.fromkeys(fill[: period(fill)] for fill in self.fills)
         found: dict[Arrangement, None] = {}
         classes = 0
         for depth in sorted(set(self.depths)):
@@ -360,7 +360,8 @@ def space_of(choices: Choices, base: Architecture | None = None) -> Space:
     """The space of choices, around a base model if given. Raises what specs and spaces do."""
     sizes = _sizes(choices, base)
     mixing = [layer for layer in base or () if any(part.cache_bits(1 << 20) for part in layer)]
-    own_fill = _cycle([layer for layer in mixing if not _reads(layer)])
+    bounded = tuple(layer for layer in mixing if not _reads(layer))
+    own_fill = bounded[: period(bounded, whole=False)]
     readers = (
         [_parsed(text, *sizes) for text in choices.reading]
         or [(layer,) for layer in dict.fromkeys(mixing) if _reads(layer)]
@@ -440,13 +441,11 @@ def _parsed(text: str, sizes: dict[str, Any], attention: dict[str, Any]) -> tupl
     return tuple(tuple(made(*part) for part in layer) for layer in parse_sizes(text))
 
 
-def _cycle(layers: Sequence[Layer], *, whole: bool = False) -> tuple[Layer, ...]:
-    """The shortest cycle that repeats to these layers; `whole`: that ends where they end."""
-    for period in range(1, len(layers) + 1):
-        alike = all(layers[i] == layers[i - period] for i in range(period, len(layers)))
-        if alike and not (whole and len(layers) % period):
-            return tuple(layers[:period])
-    return ()
+def period(layers: Sequence[Layer], *, whole: bool = True) -> int:
+    """After how many layers they repeat: in `whole` periods, or with a part of one at the end."""
+    many = len(layers)
+    every = (p for p in range(1, many + 1) if not (whole and many % p))
+    return next((p for p in every if layers[p:] == layers[:-p]), many)
 
 
 def _varied(

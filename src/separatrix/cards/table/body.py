@@ -21,7 +21,7 @@ from separatrix.core.evidence.records import (
     Measurement,
     Verdict,
 )
-from separatrix.core.numbers.amounts import format_bytes
+from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, format_bytes
 from separatrix.stacks.architecture import Architecture, bounded_bits
 from separatrix.stacks.architecture.file import load_json, parse_json
 from separatrix.stacks.architecture.released import PRESETS, preset_named
@@ -30,7 +30,6 @@ from separatrix.tasks import parse_task
 from separatrix.theory.base import counted, number, size_in_words, sized
 from separatrix.theory.judge import THEOREMS
 
-DEFAULT_CONTEXT = 8192
 MOST_LAYERS = 1000
 LONGEST_SOURCE = 1 << 20
 """Characters of a spec or a config."""
