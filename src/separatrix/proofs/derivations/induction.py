@@ -73,7 +73,8 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     after = second.after_mlp(mixed)
     second.after(every, reading.anywhere(every))
     found = reading.layer(_FINDS, left_in(second, written, mixed, after))
-    return derived(arithmetic, [brought, found], readout(model, after))
+    heads = {"most_heads": before} if before > 1 else {}
+    return derived(arithmetic, [brought, found], readout(model, after), **heads)
 
 
 def _brought(
