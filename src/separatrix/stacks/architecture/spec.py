@@ -285,10 +285,10 @@ def format_spec(layers: Sequence[Layer]) -> str:
 
 def worded(layers: Sequence[Layer]) -> tuple[list[str], str]:
     """A word for each layer, and the sizes shared by all layers that have them."""
-    parts = [part for layer in layers for part in layer]
+    kinds = dict.fromkeys(layers)
     values: dict[str, set[Any]] = {}
     defaults: dict[str, set[Any]] = {}
-    for part in parts:
+    for part in (part for layer in kinds for part in layer):
         for f in fields(part):
             values.setdefault(f.name, set()).add(getattr(part, f.name))
             defaults.setdefault(f.name, set()).add(f.default)
@@ -297,7 +297,8 @@ def worded(layers: Sequence[Layer]) -> tuple[list[str], str]:
         for k, v in values.items()
         if len(v) == 1 and None not in v and v != defaults[k]
     }
-    return [_format_layer(layer, common) for layer in layers], _format_sizes(common)
+    words = {layer: _format_layer(layer, common) for layer in kinds}
+    return [words[layer] for layer in layers], _format_sizes(common)
 
 
 def _format_sizes(sizes: dict[str, Any]) -> str:
