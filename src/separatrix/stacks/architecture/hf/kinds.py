@@ -225,26 +225,9 @@ def _kind(node: ast.expr, fields: Fields) -> str:
     """Of the layer that is asked about; "None" where the rule says nothing."""
     while isinstance(node, ast.IfExp):
         node = node.body if value_of(node.test, fields) else node.orelse
+    if isinstance(node, ast.Call):
+        value_of(node, fields)
     return ast.unparse(node)
-
-
-def _agreed(fields: Fields) -> None:
-    """Mistral: its class asks for no switch, which vLLM obeys."""
-    if fields.has("sliding_window") and fields.flag("use_sliding_window") is False:
-        raise fields.error(
-            "'use_sliding_window' is false and 'sliding_window' is there, and implementations of"
-            " this model type disagree on the switch; set 'sliding_window' to null"
-        )
-
-
-def _unslid(fields: Fields) -> None:
-    """Only a list tells which layers slide (Ouro), or releases disagree on it (SmolLM3)."""
-    switch = fields.flag("use_sliding_window")
-    if fields.has("sliding_window") and switch is not False:
-        raise fields.error(
-            "'sliding_window' is there, and only a list in 'layer_types' tells which layers of this"
-            " model type slide; add it"
-        )
 
 
 def _unslid_unless_listed(fields: Fields) -> None:
@@ -340,8 +323,6 @@ def _hymba(fields: Fields) -> list[str] | None:
 
 
 RULES: dict[str, Callable[[Fields], list[str] | None]] = {
-    "agreed": _agreed,
-    "unslid": _unslid,
     "unslid_unless_listed": _unslid_unless_listed,
     "unknown": _unknown,
     "letters": _letters,

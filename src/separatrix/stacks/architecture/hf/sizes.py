@@ -177,6 +177,12 @@ def _says(fields: Fields, node: ast.expr, word: ast.expr) -> Value:
     return said == ast.literal_eval(word)
 
 
+def _wrong(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
+    """Raises ConfigError for a field that this model type should not have."""
+    name = ast.unparse(node)
+    raise fields.error(f"'{name}' is {shown(fields.data[name])}, but {ast.literal_eval(why)}")
+
+
 def _open(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
     """A size that classes know, and files are asked for; `why` says what leaving it out means."""
     size = fields.size(*_names(node))
@@ -251,22 +257,6 @@ _OF_LAYERS: dict[str, Callable[..., Value]] = {
     "left_over": _left_over,
     "below": _below,
 }
-
-
-# ---- softmax attention
-
-
-def _unknown_dim(fields: Fields) -> Value:
-    """Of grouped heads of a type that is not known. Raises ConfigError where the file has fields
-    of latent attention or of values with a dimension of their own.
-    """
-    for name in ("kv_lora_rank", "v_head_dim"):
-        if fields.has(name):
-            raise fields.error(
-                f"'{name}' is there, and what these layers cache then follows from the model's code"
-                " alone; pass --pattern"
-            )
-    return value_of("DIM", fields)
 
 
 # ---- Mamba
@@ -353,18 +343,6 @@ def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
 # ---- sizes of mixers that refuse what their classes do not do
 
 
-def _alone(fields: Fields, node: ast.expr) -> Value:
-    """Raises ConfigError where a file asks for a window in a class whose attention has none."""
-    for name in ("sliding_window", "attention_chunk_size"):
-        off = name == "sliding_window" and fields.flag("use_sliding_window") is False
-        if fields.has(name) and not off:
-            raise fields.error(
-                f"'{name}' is {shown(fields.data[name])}, but attention of this model type sees"
-                " every token; set it to null"
-            )
-    return _value(node, fields)
-
-
 def _equal_widths(fields: Fields, node: ast.expr) -> Value:
     """GLA and its kin, whose convolutions must be of one width."""
     kv = fields.optional_size("num_kv_heads")
@@ -377,7 +355,6 @@ def _equal_widths(fields: Fields, node: ast.expr) -> Value:
 
 
 _OF_FILES: dict[str, Callable[[Fields], Value]] = {
-    "unknown_dim": _unknown_dim,
     "recurrence": Fields.recurrence,
     "mamba_rank": _mamba_rank,
     "feature": _feature,
@@ -391,7 +368,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FILES,
     "assumed": _assumed,
     "open": _open,
-    "alone": _alone,
+    "wrong": _wrong,
     "equal_widths": _equal_widths,
     "says": _says,
     "per_head": _per_head,

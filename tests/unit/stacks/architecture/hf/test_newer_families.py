@@ -204,7 +204,7 @@ def test_fields_that_classes_do_not_ask_for() -> None:
     for kind in ("mistral", "moshi"):
         config = SIZES | {"model_type": kind, "rope_theta": 10_000.0}
         assert {part.name for (part,) in from_config(config)} == {"window"}
-        with pytest.raises(ConfigError, match="'use_sliding_window' is false"):
+        with pytest.raises(ConfigError, match="'use_sliding_window' is False"):
             from_config(config | {"use_sliding_window": False})
         null = config | {"use_sliding_window": False, "sliding_window": None}
         assert {part.name for (part,) in from_config(null)} == {"full"}
