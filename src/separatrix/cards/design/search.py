@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import compress, groupby
+from typing import Any
 
 from separatrix.cards.design.space import (
     NAMED,
@@ -191,7 +192,13 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
         return verdict is not None and verdict.status == status
     covers = status == "FAILS" and theorem.covers(len(stack.reading), task)
     sizes = theorem.sizes(stack, task.length) if covers else None
-    if sizes is None or theorem.surely_silent(sizes, theorem.size(sizes, task)):
+    return sizes is not None and _shown(theorem, sizes, task)
+
+
+# placements of a cycle of layers leave the same sizes again and again
+@lru_cache(maxsize=1 << 16)
+def _shown(theorem: DepthTheorem[Any], sizes: Sizes, task: SeqComp) -> bool:
+    if theorem.surely_silent(sizes, theorem.size(sizes, task)):
         return False
     # a comparison that stays open excludes nothing
     with suppress(Undecided):
