@@ -94,7 +94,7 @@ FAMILIES = {
     "induction-mqar": Family(
         "mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8
     ),
-    "induction-noisy-recall": Family("noisy-recall:n=2,noise={},K=64,V=4", "noise", 0),
+    "induction-noisy-recall": Family("noisy-recall:n=2,noise={},K=64,V=4", "noise"),
     "induction-cgram": Family("cgram:n={},V=2048,c=2", "n", 11),
     "indexed-retrieval": Family("eva:n={},V=4", "n", 4),
     "qsa": Family("qsa:n={},q=2,V=4,sets=8", "n", 4),
