@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_165, 2_600),
     "stacks": (9_597, 5_600),
     "tasks": (15_453, 8_600),
-    "theory": (8_594, 6_000),
+    "theory": (8_597, 6_000),
     "protocols": (921, 921),
     "cards": (3_962, 3_600),
     "mixers": (9_332, 7_200),
@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_532, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
-    "findings": (2_088, 1_800),
+    "findings": (2_082, 1_800),
     "cli": (9_001, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

@@ -803,7 +803,10 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "retrieval": {"eva": ("retrieval",), "index": ("index",)},
     "block-retrieval": {"eva": ("sparse-retrieval",), "index": ()},
     "indexed-retrieval": {"eva": ("indexed-retrieval",), "index": ()},
-    "lookup": {name: (recipe,) for name, recipe in INDUCTION.items()},
+    "lookup": {
+        **{f"recall:{form}": (INDUCTION["recall"],) for form in PROMISED},
+        **{name: (INDUCTION[name],) for name in ("mqar", "noisy-recall", "cgram")},
+    },
     "recall": {"recall": ("recall",), "mqar": ("mqar",)},
     "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
     "question-first": {"recall": ("question-first",)},
