@@ -143,7 +143,13 @@ def many_contexts(architectures: Sequence[Architecture]) -> tuple[int, ...]:
 
 def recall_curve(architecture: Architecture, contexts: Sequence[int]) -> Curve:
     """What no weights exceed at these contexts, with as many values as the model has tokens."""
-    return tuple(_point(architecture, context) for context in contexts)
+    points: list[Point] = []
+    for context in contexts:
+        found = graded(architecture, one_of_facts(context, values_of(architecture)).task)
+        numbers = {} if found is None else found.numbers
+        at_most, stored = (numbers.get(f"{one}_millionths") for one in ("ceiling", "stored"))
+        points.append(Point(context, at_most, WHOLE if stored is None else stored))
+    return tuple(points)
 
 
 def _powers(architectures: Sequence[Architecture]) -> range:
@@ -159,10 +165,3 @@ def _begins(architecture: Architecture) -> int | None:
     asked = one_of_facts(2, values_of(architecture))
     found = judge(architecture, asked.least or asked.task, among=Theorem.fails_at_once)
     return next((verdict.n for verdict in found if verdict.n is not None), None)
-
-
-def _point(architecture: Architecture, context: int) -> Point:
-    found = graded(architecture, one_of_facts(context, values_of(architecture)).task)
-    numbers = {} if found is None else found.numbers
-    at_most, stored = numbers.get("ceiling_millionths"), numbers.get("stored_millionths", WHOLE)
-    return Point(context, at_most, stored)

@@ -9,7 +9,6 @@ from functools import cache
 
 from separatrix.cards.question import (
     UNDECIDED,
-    AfterThought,
     Bound,
     CardLine,
     Question,
@@ -23,7 +22,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.base import Theorem
-from separatrix.theory.fails.many_layers import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
 
@@ -31,11 +29,9 @@ from separatrix.theory.words import Words, counted_as
 def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
     if not architecture.reading:
-        after = AfterThought(
-            "composition with chain of thought, 2 steps", "Writing the steps down does not help."
-        )
+        title = "composition with chain of thought, 2 steps"
         # z_2 of N entries has N^N contents, and the prompt 2 N + 2 tokens
-        two = replace(_steps(context, 2, 2), least=_composition(2, 2), after_thought=after)
+        two = replace(_steps(context, 2, 2), least=_composition(2, 2), after_thought=title)
         return two.answer(architecture) if _fits(context, 2) else []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
@@ -137,10 +133,7 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
                 lines[:0] = _steps(context, first, steps - 1, title, short).answer(architecture)
             # one step asks for a place that is known; two and more are bounded by more theorems
             return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
-    short = "no theorem covers these layers"
-    if len(architecture.reading) > MOST_READERS:
-        short = f"not searched beyond {MOST_READERS} reading layers"
-    steps = max(2, first)
+    steps, short = max(2, first), "no failing size is known"
     return _steps(context, steps, steps, f"from {steps} steps", short).answer(architecture)
 
 

@@ -127,18 +127,12 @@ class CardLine:
 
 
 BEYOND = "At this context no theorem here rules it out."
+NO_HELP = "Letting the model write before it answers does not help."
 UNDECIDED = Words(
     "",
     "Neither a bound nor a construction of this program covers it. That is a statement about the"
     " theory, not about the model.",
 )
-
-
-class AfterThought(NamedTuple):
-    """The same question with a chain of thought first, and what it means to fail all the same."""
-
-    title: str
-    failed: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +156,10 @@ class Question:
     """A task like it, which is asked for the n from which the model fails; None for itself."""
     unknown: Words = UNDECIDED
     """What is said where no theorem decides: before what the stack lacks, why, and in short."""
-    after_thought: AfterThought | None = None
-    """Asked as well where the theorem that says FAILS speaks of chains of thought."""
+    after_thought: str = ""
+    """The title of the same question with a chain of thought first, which is asked as well where
+    the theorem that says FAILS speaks of those.
+    """
     alone: bool = False
     """Whether it is asked at its own size only: a bound on more of the kind is another question."""
     steps: tuple[int, int] = (0, 0)
@@ -203,13 +199,10 @@ class Question:
             fits = f"what it keeps has room for {self.size:,}, and no weights are known"
             line = CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)
             return [replace(line, missing=f"room for {self.size:,} facts; no weights are known")]
-        other = self.least if self.least != self.task else None
-        least = here if other is None else judge(architecture, other)[0]
-        for n in (least.n, here.n):
-            record = None if n is None else failure(architecture, self.at(n))
-            if n is None or record is None:
-                continue
-            return self._told(architecture, n, self.at(n), record, here)
+        other = here if self.least in (None, self.task) else judge(architecture, self.least)[0]
+        for n in (verdict.n for verdict in (other, here) if verdict.n is not None):
+            if (record := failure(architecture, self.at(n))) is not None:
+                return self._told(architecture, n, self.at(n), record, here)
         if here.status == "FAILS":
             return self._told(architecture, self.size, self.task, here, here)
         return [self._open(architecture, here)]
@@ -230,11 +223,10 @@ class Question:
             return line_of(title, record, words.text, why, n=n)
 
         first = line(self.title, self.fails(n, theorem))
-        after = self.after_thought
         lines = [first if far else replace(first, grade=grade(architecture, self.task))]
-        if after is not None and theorem.after_thought:
-            means = "The bound is the same if the model writes first." if far else after.failed
-            lines.append(replace(line(after.title, means, thought=True), thought=True))
+        if self.after_thought and theorem.after_thought:
+            means = "The bound is the same if the model writes first." if far else NO_HELP
+            lines.append(replace(line(self.after_thought, means, thought=True), thought=True))
         return lines
 
     def _open(self, architecture: Architecture, here: Verdict) -> CardLine:

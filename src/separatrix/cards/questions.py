@@ -8,7 +8,7 @@ from collections import Counter
 from math import isqrt
 
 from separatrix import tasks
-from separatrix.cards.question import UNDECIDED, AfterThought, CardLine, Question
+from separatrix.cards.question import UNDECIDED, CardLine, Question
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
@@ -34,7 +34,6 @@ LEAST_LETTERS = 4
 NOISE = 16
 MARKS = 3
 """Of copying."""
-_NO_HELP = "Letting the model write before it answers does not help."
 
 
 def values_of(architecture: Architecture) -> int:
@@ -111,7 +110,7 @@ def one_of_facts(context: int, values: int) -> Question:
             f" {counted_as(n, 'fact')}, get its value."
         ),
         failed="answers some recall question wrongly once the prompt holds {n} fact{s}.",
-        after_thought=AfterThought("recall with chain of thought", _NO_HELP),
+        after_thought="recall with chain of thought",
         told=_way_out,
     )
 
@@ -138,7 +137,7 @@ def _one_of_pairs(context: int, values: int, place: Place) -> Question:
         at=lambda n: tasks.Recall(n=n, K=max(n, values), V=values, question=place),
         solved=f"answer every prompt of {counted_as(n, 'pair')}.",
         failed="answers some prompt of {n} pair{s} wrongly.",
-        after_thought=AfterThought(f"recall, {where}, with chain of thought", _NO_HELP),
+        after_thought=f"recall, {where}, with chain of thought",
     )
 
 
