@@ -185,8 +185,13 @@ def told_apart(tasks: Sequence[Task], space: Space) -> int:
 
 def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> bool:
     """Whether it says so at this size; from which one on it says FAILS, which takes a search of its
-    own, is not asked.
+    own, is not asked, and of a construction only whether it has room, which no record tells.
     """
+    if isinstance(theorem, Construction):
+        if status != "SOLVABLE" or not theorem.speaks_of(stack):
+            return False
+        wide = stack.within(task.length + theorem.start_token)
+        return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
     if not isinstance(theorem, DepthTheorem) or not isinstance(task, SeqComp):
         verdict = said_by(theorem, stack, task)
         return verdict is not None and verdict.status == status

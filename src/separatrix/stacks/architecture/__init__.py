@@ -164,9 +164,11 @@ class Architecture:
         """The distinct layers, and for every layer which of them it is: real stacks repeat a few
         layers many times.
         """
+        # most equal layers are one object, which costs no comparison
+        objects = {id(layer): layer for layer in self.layers}
         numbers: dict[Layer, int] = {}
-        which = tuple(numbers.setdefault(layer, len(numbers)) for layer in self.layers)
-        return tuple(numbers), which
+        which = {at: numbers.setdefault(layer, len(numbers)) for at, layer in objects.items()}
+        return tuple(numbers), tuple(which[id(layer)] for layer in self.layers)
 
     def counted(self) -> list[tuple[Layer, int]]:
         """The distinct layers, each with how often it stands in the stack, in order of first
@@ -188,7 +190,7 @@ class Architecture:
         reads = [any(part.reading for part in layer) for layer in kinds]
         return tuple(i for i, number in enumerate(which) if reads[number])
 
-    @property
+    @cached_property
     def causal(self) -> bool:
         """Whether no token sees later ones."""
         return all(part.left_to_right for layer in self._kinds[0] for part in layer)

@@ -571,7 +571,7 @@ class Mechanism:
         """What its tokens know of their places before any rotation; None where it is no attention
         and nobody says.
         """
-        return self.sizes().get("positions")
+        return getattr(self, "positions", None)
 
     free_scores = Unclaimed(True)
     """Whether weights can make a score as large, and so a lead as clear, as they like."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from separatrix.core.errors import SizeError
@@ -45,7 +46,7 @@ class LatentCache(Heads, Accumulating):
                 f"{self.name}: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions"
             )
 
-    @property
+    @cached_property
     def rotation(self) -> Rotation | None:
         if not self.rope or not self.rope_dim:
             return None
@@ -106,7 +107,7 @@ class Latent(LatentCache, row="mla"):
             ),
         )
 
-    @property
+    @cached_property
     def retrieval_head(self) -> Head | None:
         head = Head(self.head_dim, self.dv, self.format, self.latent)
         return head if self.formats <= EXACT_FORMATS else None
@@ -295,7 +296,7 @@ class Compressed(Accumulating, row="compressed"):
                 f"compressed: rope_dim={self.rope_dim} is more than head_dim={self.head_dim}"
             )
 
-    @property
+    @cached_property
     def rotation(self) -> Rotation | None:
         if not self.rope:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
@@ -125,7 +126,7 @@ class Softmax(Heads, Accumulating):
     def free_scores(self) -> bool:
         return not self.softcap and not self.bounded
 
-    @property
+    @cached_property
     def rotation(self) -> Rotation | None:
         if not self.rope:
             return None
@@ -282,7 +283,7 @@ class Full(GatedSoftmax, row="full"):
         self._must_be_causal("prefix that a later token reads")
         return super().read_bits()
 
-    @property
+    @cached_property
     def retrieval_head(self) -> Head | None:
         # what a cap or a bound leaves of a lead is not worked out
         known = self.causal and self.free_scores and self.formats <= EXACT_FORMATS
@@ -384,7 +385,7 @@ class Fox(GatedSoftmax, row="fox"):
             ),
         )
 
-    @property
+    @cached_property
     def retrieval_head(self) -> Head | None:
         # gates of exactly 1 make it full attention: softplus of a bias below -104 is 0 in fp32
         return self.head if self.free_scores and self.formats <= EXACT_FORMATS else None

@@ -14,7 +14,7 @@ from separatrix.core.numbers.selection import Lead, selection_lead, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
-from separatrix.theory.solves.room import EMBEDDED, WIDE, each, in_turn
+from separatrix.theory.solves.room import EMBEDDED, WIDE, in_turn
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -196,9 +196,10 @@ def counted_tokens(architecture: Architecture, index: int) -> int:
 
 def full_heads(architecture: Architecture) -> Iterator[Attending]:
     """The full attention, latent attention included, in formats that keep scores exact."""
-    for (index, _), part in each(architecture):
-        if part.retrieval_head is not None:
-            yield Attending(architecture, index, part, part.retrieval_head)
+    for index in architecture.reading:
+        for part in architecture.layers[index]:
+            if part.retrieval_head is not None:
+                yield Attending(architecture, index, part, part.retrieval_head)
 
 
 def finders(

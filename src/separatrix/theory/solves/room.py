@@ -59,10 +59,14 @@ class Construction(Theorem):
         for name, value in (own | TOLD[key]._asdict()).items():
             setattr(self, name, value)
 
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+    def found(self, architecture: Architecture, task: Task) -> Room | None:
+        """Its room in a stack, where it is about the task."""
         placed = architecture.positions == "embedded" or not self.embedded
         asked = placed and not isinstance(task, Questions) and task.name in self.about
-        found = self.room(architecture, task) if asked else None
+        return self.room(architecture, task) if asked else None
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        found = self.found(architecture, task)
         if found is None:
             return None
         said, numbers, granted = found
