@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.measured.table import SCALE, Provenance, Table, read, read_file, result_file
+from separatrix.cards.measured.table import Provenance, Table, read, read_file, result_file
 from separatrix.core.document.markdown import table as markdown_table
 from separatrix.core.errors import SeparatrixError, SpecError
 from separatrix.core.evidence.folder import write_atomic
@@ -142,7 +142,6 @@ def study(most: int | None, date: str) -> Table:
     versions = {row["version"] for row in rows}
     return Table(
         experiment=STUDY,
-        scale=SCALE,
         provenance=Provenance(
             commit=", ".join(sorted(commits)),
             version=", ".join(sorted(versions)),

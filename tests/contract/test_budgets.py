@@ -17,15 +17,15 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "tasks": (15_453, 8_600),
     "theory": (8_602, 6_000),
     "protocols": (921, 921),
-    "cards": (3_962, 3_600),
+    "cards": (3_850, 3_600),
     "mixers": (9_332, 7_200),
     "models": (2_943, 2_000),
     "constructions": (5_423, 4_000),
     "proofs": (10_532, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
-    "findings": (2_082, 1_800),
-    "cli": (9_001, 4_000),
+    "findings": (2_078, 1_800),
+    "cli": (8_983, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

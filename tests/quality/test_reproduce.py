@@ -14,7 +14,7 @@ import pytest
 
 import separatrix.checks.verify
 import separatrix.cli.reproduce as reproduce
-from separatrix.cards.table.body import Settings, Source
+from separatrix.cards.table.body import Settings
 from separatrix.cards.table.plan import KINDS, Kind
 from separatrix.checks.verify import Checked, verify, verify_path
 from separatrix.cli.reproduce import Job, perform, reproduce_table, runs_of, stored
@@ -29,7 +29,7 @@ TINY = {"steps": 20, "batch": 32, "tested": 64}
 
 
 def small_settings() -> Settings:
-    return Settings(kind="small", models=(Source("preset", "recurrentgemma-2b"),))
+    return Settings(kind="small", models=("recurrentgemma-2b",))
 
 
 @pytest.fixture(scope="module", name="small")
@@ -192,7 +192,6 @@ def _edits(whole: dict[str, Any]):
         ("headline", "it is so"),
         ("records", []),
         ("number", "n >= 3"),
-        ("bound", {"n": []}),
     ):
         edited = json.loads(json.dumps(whole))
         edited["body"]["cells"][0][name] = value

@@ -11,7 +11,7 @@ from separatrix.core.evidence.outcome import Outcome
 PROVENANCE = Provenance(
     commit="0123456789abcdef0123456789abcdef01234567",
     version="0.0+00000000",
-    command="separatrix experiment toy --scale laptop",
+    command="separatrix experiment toy",
     date="2026-01-31",
     seconds=60.0,
     cores=2,
@@ -70,4 +70,4 @@ def row(
 
 
 def table(name: str, *rows: Row) -> Table:
-    return Table(experiment=name, scale="laptop", provenance=PROVENANCE, rows=rows)
+    return Table(experiment=name, provenance=PROVENANCE, rows=rows)

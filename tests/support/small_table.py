@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.cards.table.body import Settings, Source, derive, table_cells
+from separatrix.cards.table.body import Settings, derive, table_cells
 from separatrix.cards.table.plan import Cell, Kind
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Certificate, Evidence
@@ -29,7 +29,7 @@ KIND = Kind(
 
 def small_settings() -> Settings:
     """Its settings; `KIND` has to be known as the kind "small" first."""
-    return Settings(kind="small", models=(Source("spec", "full + linear"), Source("spec", "full")))
+    return Settings(kind="small", models=("full + linear", "full"))
 
 
 def small_body() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.measured.table import RESULTS, SCALE, Label, Provenance, Rate, Row, Table
+from separatrix.cards.measured.table import RESULTS, Label, Provenance, Rate, Row, Table
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.canonical import code_version
 from separatrix.core.evidence.outcome import Outcome
@@ -35,7 +35,7 @@ def plan(experiment: Experiment, **where: Any) -> Plan:
     """What it would take on this machine, with the store as it is. Takes and raises what `planned`
     does.
     """
-    return planned(runs_of(experiment.cells()), name=_sweep(experiment), **where)
+    return planned(runs_of(experiment.cells()), name=experiment.name, **where)
 
 
 def run(
@@ -51,16 +51,12 @@ def run(
 
     Takes and raises what `sweep` does.
     """
-    cells, name = experiment.cells(), _sweep(experiment)
-    sweep(runs_of(cells), store=store, name=name, workers=workers, device=device, **where)
+    cells = experiment.cells()
+    own = {"store": store, "name": experiment.name, "workers": workers, "device": device}
+    sweep(runs_of(cells), **own, **where)
     with Store.read(store) as kept:
-        rows = {row.key: row for row in kept.rows(name)}
+        rows = {row.key: row for row in kept.rows(experiment.name)}
     return tabled(experiment, cells, rows, cores=workers or cores(), device=device)
-
-
-def _sweep(experiment: Experiment) -> str:
-    """What its runs are called in a store."""
-    return f"{experiment.name}-{SCALE}"
 
 
 def with_curves(experiment: Experiment, results: Results, store: Path) -> Results:
@@ -108,7 +104,7 @@ def tabled(
         cores=cores,
         device=device,
     )
-    return Table(experiment=experiment.name, scale=SCALE, provenance=made, rows=tuple(rows))
+    return Table(experiment=experiment.name, provenance=made, rows=tuple(rows))
 
 
 def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]) -> Row:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 from separatrix.core.errors import EvidenceError, SpecError, UnknownNameError
-from separatrix.core.evidence.canonical import canonical, json_object
-from separatrix.core.evidence.outcome import FormatOutcome, Outcome
+from separatrix.core.evidence.canonical import canonical, json_list, json_object
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.core.evidence.typed import parse_json, typed
 from separatrix.core.numbers.seeds import best_rate
@@ -26,13 +26,7 @@ from separatrix.tasks import parse_task
 RESULTS = Path(__file__).parent / "results"
 """A file for each experiment of which the package holds results."""
 KIND = "practice"
-Scale = Literal["laptop"]
-SCALE: Scale = "laptop"
-"""Of all recorded results."""
 Label = str | int
-_FIELDS = ("seed", "stopped", "steps", "correct", "tested", "right", "due", "bits", "bits_squares")
-_FIELDS += ("longer", "formats", "parameters", "seconds")
-"""Of a seed in a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +99,6 @@ class Table:
     """What an experiment found."""
 
     experiment: str
-    scale: Scale
     provenance: Provenance
     rows: tuple[Row, ...]
 
@@ -115,11 +108,7 @@ class Table:
 
     def to_json(self) -> dict[str, Any]:
         """The table as a file holds it, with its content hash."""
-        body = to_plain(asdict(self))
-        for row, kept in zip(self.rows, body["rows"], strict=True):
-            for rate, beside in zip(row.rates, kept["rates"], strict=True):
-                beside["trials"] = [_written(row.run, one) for one in rate.trials]
-        return enveloped(KIND, body)
+        return enveloped(KIND, to_plain(asdict(self)))
 
     def text(self) -> str:
         """The whole file: canonical JSON, but for a line for each row."""
@@ -169,12 +158,6 @@ def parse(text: str) -> Table:
         raise EvidenceError("no results of an experiment")
     if canonical(envelope) != canonical(enveloped(KIND, body)):
         raise EvidenceError("the content hash does not match the content: it was edited or damaged")
-    try:
-        for row in body["rows"]:
-            for rate in row["rates"]:
-                rate["trials"] = [_outcome(row["run"], one) for one in rate["trials"]]
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise EvidenceError("its rows are no rows of results") from None
     table = typed(body, Table, "body")
     _check(table)
     return table
@@ -201,35 +184,12 @@ def _check(table: Table) -> None:
                 )
         if len({rate.learning_rate for rate in row.rates}) < len(row.rates):
             raise EvidenceError(f"the row {said} has a learning rate twice")
+        longer = len(json_list(row.run.get("longer")) or ())
         for trial in row.every:
-            if not (trial.possible and (trial.due > 0) == (trial.tested > 0)):
+            beside = {*map(len, (trial.longer, trial.longer_right, trial.longer_due))}
+            counted = (trial.due > 0) == (trial.tested > 0) and beside == {longer}
+            if not (trial.possible and counted):
                 raise EvidenceError(f"the row {said}: seed {trial.seed} has impossible counts")
-
-
-def _written(run: Mapping[str, Any], one: Outcome) -> dict[str, Any]:
-    """A seed as a file has it: sizes and formats by name."""
-    longer = zip(run.get("longer", ()), one.longer, one.longer_right, one.longer_due, strict=True)
-    formats = [list(vars(each).values()) for each in one.formats]
-    own = {"steps": one.steps_done, "longer": [*map(list, longer)], "formats": formats}
-    return {name: own[name] if name in own else getattr(one, name) for name in _FIELDS}
-
-
-def _outcome(run: Mapping[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
-    """Inverse of `_written`, as JSON. Raises ValueError for other sizes than the run's, and what
-    reading something else raises.
-    """
-    sizes, *counts = map(list, zip(*kept["longer"], strict=True) if kept["longer"] else [()] * 4)
-    if sizes != [*run.get("longer", ())]:
-        raise ValueError(sizes)
-    names = [one.name for one in fields(FormatOutcome)]
-    return {
-        **{name: value for name, value in kept.items() if name != "steps"},
-        "status": "diverged" if kept["stopped"] == "diverged" else "done",
-        "rule": run.get("rule", "own"),
-        "steps_done": kept["steps"],
-        **dict(zip(("longer", "longer_right", "longer_due"), counts, strict=True)),
-        "formats": [dict(zip(names, each, strict=True)) for each in kept["formats"]],
-    }
 
 
 def _labels(labels: Mapping[str, Label]) -> str:

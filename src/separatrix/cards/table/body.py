@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from separatrix.cards.facts import card_facts
 from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind
 from separatrix.core.errors import EvidenceError, SizeError
-from separatrix.core.evidence.canonical import canonical, json_object
+from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import (
     Certificate,
     Construction,
@@ -22,12 +22,12 @@ from separatrix.core.evidence.records import (
     Verdict,
 )
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, format_bytes
-from separatrix.stacks.architecture import Architecture, bounded_bits
+from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import load_json, parse_json
 from separatrix.stacks.architecture.released import PRESETS, preset_named
 from separatrix.stacks.architecture.resolve import preset, resolve
 from separatrix.tasks import parse_task
-from separatrix.theory.base import counted, number, size_in_words, sized
+from separatrix.theory.base import number, size_in_words, sized
 from separatrix.theory.judge import THEOREMS
 
 MOST_LAYERS = 1000
@@ -35,91 +35,59 @@ LONGEST_SOURCE = 1 << 20
 """Characters of a spec or a config."""
 
 
-class Source(NamedTuple):
-    """Where a model comes from: the name of a preset, a spec, or the content of its config.json as
-    canonical JSON. A bundle holds the source, so that whoever checks it reads the model again.
+def read_source(text: str) -> Architecture:
+    """The model of a preset's name, a spec, or the content of a config.json as canonical JSON: a
+    bundle holds that text, so that whoever checks it reads the model again. Raises SizeError for
+    too many layers, and what reading it raises.
     """
+    if text.startswith("{"):
+        # the families of models load when one is read
+        from separatrix.stacks.architecture.hf import from_config
 
-    kind: str
-    """Which of the three."""
-    text: str
-
-    def plain(self) -> dict[str, str]:
-        """The source as a bundle holds it."""
-        return {self.kind: self.text}
-
-    @classmethod
-    def from_plain(cls, data: object) -> Source:
-        """Inverse of `plain`. Raises EvidenceError for anything else."""
-        entry = json_object(data) or {}
-        for kind, text in entry.items():
-            known = kind in _READ and isinstance(text, str) and 0 < len(text) <= LONGEST_SOURCE
-            if known and len(entry) == 1 and (kind != "preset" or text in PRESETS):
-                return cls(kind, text)
-        raise EvidenceError(
-            "a model of a report is a preset of this version, a spec or a config, as a text of at"
-            f" most {LONGEST_SOURCE:,} characters"
+        architecture = from_config(parse_json(text, "the config of a model"))
+    else:
+        architecture = preset(text) if text in PRESETS else Architecture.parse(text)
+    if len(architecture) > MOST_LAYERS:
+        raise SizeError(
+            f"a model of {len(architecture):,} layers; a report tells of at most {MOST_LAYERS:,}"
         )
-
-    def read(self) -> Architecture:
-        """The model. Raises SizeError for too many layers, and what reading it raises."""
-        architecture = _READ[self.kind](self.text)
-        if len(architecture) > MOST_LAYERS:
-            raise SizeError(
-                f"a model of {len(architecture):,} layers; a report tells of at most"
-                f" {MOST_LAYERS:,}"
-            )
-        return architecture
-
-    @property
-    def name(self) -> str:
-        """What a report calls the model."""
-        if self.kind != "config":
-            return self.text
-        kind = parse_json(self.text, "the config of a model").get("model_type", "no type")
-        return f"config.json ({str(kind)[:60]})"
+    return architecture
 
 
-def _of_config(text: str) -> Architecture:
-    # the families of models load when one is read
-    from separatrix.stacks.architecture.hf import from_config
-
-    return from_config(parse_json(text, "the config of a model"))
-
-
-_READ = {"preset": preset, "spec": Architecture.parse, "config": _of_config}
+def _called(text: str) -> str:
+    """What a report calls such a model."""
+    if not text.startswith("{"):
+        return text
+    kind = parse_json(text, "the config of a model").get("model_type", "no type")
+    return f"config.json ({str(kind)[:60]})"
 
 
-def source(text: str) -> Source:
-    """The source that a text names, read as every command reads it: a preset, a path, JSON, or a
-    spec. Raises what reading it raises.
+def source(text: str) -> str:
+    """The text by which a bundle knows a model, which is read as every command reads it: a preset,
+    a path, JSON, or a spec. Raises what reading it raises.
     """
     text = text.strip()
     architecture = resolve(text)
     known = preset_named(text)
     # a name of the hub may be a folder here as well, which then is what is meant
     if known is not None and ("/" not in text or not Path(text).exists()):
-        return Source("preset", known)
+        return known
     data = {}
     if text.startswith("{"):
         data = parse_json(text, "the JSON given")
     elif architecture.name or Path(text).expanduser().exists():
         data = load_json(Path(text).expanduser())
-    if "model_type" in data:
-        return Source("config", canonical(data))
     # layers written out as JSON say no more than their spec, but for a name that nobody checks
-    return Source("spec", architecture.spec)
+    return canonical(data) if "model_type" in data else architecture.spec
 
 
-DEFAULT_MODELS = tuple(
-    Source("preset", name) for name in ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
-)
+DEFAULT_MODELS = ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
 
 
 @cache
-def model_entry(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
+def model_entry(source: str) -> tuple[dict[str, Any], dict[str, Evidence]]:
     """A real model's card in short, as the bundle holds it, and the verdicts behind its rows."""
-    architecture = source.read()
+    architecture = read_source(source)
     facts = card_facts(architecture, architecture.context or DEFAULT_CONTEXT)
     records: dict[str, Evidence] = {}
     lines: list[dict[str, Any]] = []
@@ -133,7 +101,7 @@ def model_entry(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
         said = {"question": asks, "status": row.status, "text": row.said}
         lines.append(said | {"records": list(found)})
     entry = {
-        "name": source.name,
+        "name": _called(source),
         "spec": architecture.spec,
         "vocabulary": architecture.vocabulary,
         "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
@@ -159,8 +127,6 @@ MOST_MODELS = 20
 OPTIMISERS = {"muon": "Muon", "adamw": "AdamW"}
 MOST_APART = 0.03
 """The parameters of two stacks of a column differ by at most this share."""
-COUNTED = ("linear", "loglinear", "hybrid")
-"""Rows that draw bits needed and carried: Theorem I decides, or would without the full heads."""
 
 
 @dataclass(frozen=True)
@@ -169,13 +135,18 @@ class Settings:
 
     kind: str = "full"
     seed: int = 0
-    models: tuple[Source, ...] = DEFAULT_MODELS
+    models: tuple[str, ...] = DEFAULT_MODELS
+    """As `read_source` reads them."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 32:
             raise EvidenceError("the seed of a report is an integer from 0 to 2^32 - 1")
         if len(set(self.models)) != len(self.models) or len(self.models) > MOST_MODELS:
             raise EvidenceError(f"a report has each real model once, and at most {MOST_MODELS}")
+        if not all(0 < len(text) <= LONGEST_SOURCE for text in self.models):
+            raise EvidenceError(
+                f"a model of a report is a text of at most {LONGEST_SOURCE:,} characters"
+            )
 
     @property
     def of(self) -> Kind:
@@ -210,7 +181,7 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
         "settings": {
             "kind": settings.kind,
             "seed": settings.seed,
-            "models": [source.plain() for source in settings.models],
+            "models": list(settings.models),
         },
         "rows": [{"key": key, "title": ROWS[key]} for key in settings.of.rows],
         "columns": [_column(key, found) for key in settings.of.columns],
@@ -256,31 +227,6 @@ def decisive(verdict: Verdict) -> str:
     if verdict.n is None:
         return "undecided"
     return THEOREMS[verdict.theorem].failing_briefly(verdict.n)
-
-
-def bound_curve(verdict: Verdict) -> dict[str, Any]:
-    """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried,
-    around the n where they cross. Of a stack that reads a growing cache, also the bits that its
-    other heads carry, which alone would fail.
-    """
-    architecture = Architecture.parse(verdict.architecture)
-    task = parse_task(verdict.task)
-    tasks = task.family()
-    ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
-    members = [tasks.at(n) for n in ns]
-    lengths = [member.prefix_length for member in members]
-    own: dict[str, Any] = {}
-    if architecture.reading:
-        fixed = [sum(bounded_bits(layer, t) for layer in architecture) for t in lengths]
-        own = {"fixed": fixed, "fixed_title": "bits that do not grow"}
-    return own | {
-        "x": size_in_words(task)[0],
-        "n": [size_in_words(member)[1] for member in members],
-        "have": [architecture.cache_bits(t) for t in lengths],
-        "need": [counted(member).log2_str(6) for member in members],
-        "have_title": "bits of cache",
-        "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",
-    }
 
 
 def find(cell: Cell, seed: int, records: Collection[Evidence]) -> list[Evidence]:
@@ -338,7 +284,6 @@ def entry(cell: Cell, found: Sequence[Evidence]) -> dict[str, Any]:
         "trained": [_trained(measured) for measured in trained],
         "reach": _reach(main, trained),
         "records": list(dict.fromkeys(record.digest for record in found)),
-        "bound": bound_curve(main) if cell.row in COUNTED else None,
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.table.body import Settings, Source, derive
+from separatrix.cards.table.body import Settings, derive
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify.measurement import count_parameters
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
@@ -39,13 +39,13 @@ def read_settings(body: Mapping[str, Any]) -> Settings:
         or settings["kind"] not in [*KINDS]
         or type(settings["seed"]) is not int
         or (models := json_list(settings["models"])) is None
+        or not all(isinstance(model, str) for model in models)
     ):
         raise EvidenceError(
             "this is no bundle of a table as this version writes it; write it again with"
             " `separatrix reproduce`"
         )
-    sources = tuple(Source.from_plain(model) for model in models)
-    return Settings(kind=settings["kind"], seed=settings["seed"], models=sources)
+    return Settings(kind=settings["kind"], seed=settings["seed"], models=tuple(models))
 
 
 def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> None:

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import cycle
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from separatrix.cards.apart import Curve
 from separatrix.cards.design.search import DesignResult, ladder
@@ -38,13 +37,12 @@ from separatrix.core.document.plot import (
     named,
     share_axis,
 )
-from separatrix.core.errors import EvidenceError
-from separatrix.core.evidence.records import Measurement
+from separatrix.core.evidence.records import Measurement, Verdict
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import format_bytes, format_count
-from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture import Architecture, bounded_bits
 from separatrix.tasks import Eva, parse_task
-from separatrix.theory.base import counted
+from separatrix.theory.base import counted, size_in_words
 from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 if TYPE_CHECKING:
@@ -64,7 +62,6 @@ _GAP = 19
 """Pixels between two names at the right edge."""
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
 """Of a chart of the report."""
-_LARGEST = 1e300
 _EDGE = 1.35
 _ASIDE = 0.0147
 """Share of a chart's doublings between two seeds of one size."""
@@ -207,34 +204,36 @@ def states(
     need = [(float(n), needed(n)) for n in sorted(at)]
     kept = {name: [(x, float(m.cache_bits(int(x)))) for x, _ in need] for name, m in models.items()}
     title = "tokens of context, each a fact (k is 1,024)"
-    return _needed_and_kept(title, need, kept, _thousands, (620, height, 190))
+    return needed_and_kept(title, need, kept, _thousands, (620, height, 190))
 
 
-def bound_chart(bound: Mapping[str, Any], *, bites: Sequence[int] = ()) -> Drawing | None:
-    """The same of a cell's theorem; None when fewer than two points can be drawn. `bites` holds the
-    exact n of verdicts: the first that lies within the chart is marked. Raises EvidenceError for a
-    damaged bound.
+COUNTED = ("linear", "loglinear", "hybrid")
+"""Rows of the table that draw it: Theorem I decides, or would without the full heads."""
+
+
+def bound_chart(verdict: Verdict, *, bites: Sequence[int] = ()) -> tuple[Drawing, str]:
+    """The same over n of a verdict's family, around the n where they cross, and what is needed in
+    words; of a stack that reads a growing cache also what its other heads keep, which alone would
+    fail. `bites` holds the exact n of verdicts: the first within the chart is marked.
     """
-    kinds = ("need", "have", "fixed")
-    told = {kind: bound[kind] for kind in kinds if bound.get(kind) is not None}
-    counts = {"n": len(bound["n"]), **{kind: len(told[kind]) for kind in told}}
-    if len(set(counts.values())) != 1:
-        said = ", ".join(f"{count} of {kind}" for kind, count in counts.items())
-        raise EvidenceError(f"a bound has {said}; they must be equally many")
-    points = sorted(
-        tuple(map(_real, point)) for point in zip(bound["n"], *told.values(), strict=True)
-    )
-    points = [point for point in points if min(point) > 0 and max(point) < _LARGEST]
-    if len(points) < 2:
-        return None
-    need, *kept = ([(p[0], p[1 + i]) for p in points] for i in range(len(told)))
-    names = (bound[f"{kind}_title"] for kind in list(told)[1:])
-    lines = dict(zip(names, kept, strict=True))
+    stack, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
+    family = task.family()
+    ns = sorted({max(family.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
+    members = [family.at(n) for n in ns]
+    sizes = [float(size_in_words(member)[1]) for member in members]
+    lengths = [member.prefix_length for member in members]
+    kept = {"bits of cache": [stack.cache_bits(t) for t in lengths]}
+    if stack.reading:
+        fixed = [sum(bounded_bits(layer, t) for layer in stack) for t in lengths]
+        kept["bits that do not grow"] = fixed
+    need = [(n, float(counted(one).log2_str(6))) for n, one in zip(sizes, members, strict=True)]
+    lines = {name: list(zip(sizes, map(float, bits), strict=True)) for name, bits in kept.items()}
     size = (_WIDTH, _HEIGHT, 140)
-    return _needed_and_kept(bound["x"], need, lines, _size_said, size, bites)
+    drawn = needed_and_kept(size_in_words(task)[0], need, lines, _size_said, size, bites)
+    return drawn, f"bits needed to tell all prefixes apart ({family.described})"
 
 
-def _needed_and_kept(
+def needed_and_kept(
     title: str,
     need: Points,
     kept: Mapping[str, Points],
@@ -274,18 +273,6 @@ def _needed_and_kept(
     marks += named(x.high, y, names, _GAP / size[1])
     width, height, room = size
     return Drawing(x=x, y=y, marks=marks, width=width, height=height, room=room)
-
-
-def _real(value: Any) -> float:
-    """A drawn coordinate from an integer or a decimal string; infinite when it is too large to
-    draw.
-    """
-    try:
-        return float(Decimal(str(value).strip("[] ").split(" ")[0]))
-    except (InvalidOperation, OverflowError):
-        raise EvidenceError(
-            f"a bound holds {str(value)[:40]!r}, which is no number; write the bundle again"
-        ) from None
 
 
 def _bits(bits: float) -> str:

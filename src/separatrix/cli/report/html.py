@@ -107,8 +107,7 @@ def command(seen: View) -> str:
     words = ["separatrix reproduce"]
     words += ["--quick"] if settings.get("kind") == "quick" else []
     words += [f"--seed {settings['seed']}"] if settings.get("seed") else []
-    usual = [source.text for source in DEFAULT_MODELS]
-    named = [] if seen.chosen == usual else seen.chosen
+    named = [] if seen.chosen == list(DEFAULT_MODELS) else seen.chosen
     return " ".join([*words, *(f"--config {shlex.quote(name)}" for name in named)])
 
 
@@ -280,10 +279,9 @@ def _evidence(cell: Cell) -> Iterator[Part]:
 
 
 def _charts(cell: Cell) -> Iterator[Plot]:
-    bound = cell.bound
-    drawn = charts.bound_chart(bound, bites=cell.bites) if bound else None
-    if bound and drawn is not None:
-        said = f"{bound['need_title']}. Shaded: more is needed than there is."
+    if cell.row["key"] in charts.COUNTED:
+        drawn, needed = charts.bound_chart(cell.verdicts[0], bites=cell.bites)
+        said = f"{needed}. Shaded: more is needed than there is."
         yield _figure(drawn, f"Bits needed and bits there are\n{said}")
     title, fails = cell.row["title"], _fails(cell)
     bites = {title: fails} if fails else {}

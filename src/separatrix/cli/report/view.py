@@ -67,7 +67,6 @@ class Cell:
     trained: list[dict[str, Any]]
     """By n: how many seeds solved it."""
     reach: str
-    bound: dict[str, Any] | None
     records: tuple[Evidence, ...]
 
     @property
@@ -198,9 +197,7 @@ def view(body: Mapping[str, Any]) -> View:
         models = [_model(model, records) for model in body["models"]]
         settings = dict(body["settings"])
         chosen = [
-            text if kind in ("preset", "spec") else "config.json"
-            for source in settings.pop("models")
-            for kind, text in source.items()
+            "config.json" if text.startswith("{") else text for text in settings.pop("models")
         ]
         return View(body["title"], settings, chosen, rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError, ValueError, SpecError) as error:

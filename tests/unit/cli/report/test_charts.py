@@ -7,8 +7,7 @@ from math import log2, log10
 
 import pytest
 
-from separatrix.cards.table.body import bound_curve
-from separatrix.cli.report.charts import accuracy_chart, bound_chart
+from separatrix.cli.report.charts import accuracy_chart, bound_chart, needed_and_kept
 from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
     DASHED,
@@ -26,21 +25,22 @@ from separatrix.core.document.plot import (
     named,
     share_axis,
 )
-from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.wilson import wilson
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 
-BOUND = {
-    "x": "n",
-    "n": [16, 32, 64, 128],
-    "have": [320] * 4,
-    "need": ["96", "192", "384", "768"],
-    "have_title": "have",
-    "need_title": "need",
-}
+NEED = [(16.0, 96.0), (32.0, 192.0), (64.0, 384.0), (128.0, 768.0)]
+SIZE = (330, 220, 140)
+
+
+def bounded(
+    need: list[tuple[float, float]] = NEED, have: float = 320, bites: tuple[int, ...] = ()
+) -> Drawing:
+    """Bits needed at some n, and as many kept at each."""
+    kept = {"have": [(n, have) for n, _ in need]}
+    return needed_and_kept("n", need, kept, "{:,.0f}".format, SIZE, bites)
 
 
 def words(chart: Drawing | None) -> dict[str, tuple[float, float]]:
@@ -61,44 +61,30 @@ def dots(chart: Drawing | None, colour: str = INK) -> list[Dot]:
 
 
 def test_the_n_of_a_verdict_is_marked_where_it_lies_within_the_chart() -> None:
-    chart = bound_chart(BOUND, bites=[7, 58])
+    chart = bounded(bites=(7, 58))
     assert words(chart)["n = 58"][0] == 58
     (rule,) = strokes(chart, INK, DOTTED)
     assert {x for x, _ in rule.points} == {58}
-    assert chart is not None
     assert "do it: n = 58" in chart.words
 
 
 def test_a_cross_stands_where_more_is_needed_than_there_is() -> None:
     """384 bits are needed at 64, and 320 are there."""
-    chart = bound_chart(BOUND)
+    chart = bounded()
     (cross,) = dots(chart, SOLVES)
     assert (cross.x, cross.y) == (64, 320)
-    assert chart is not None
     assert "128, too small at 64" in chart.words
 
 
-@pytest.mark.parametrize("need", [["1", "2", "3", "4"], ["1e3", "1e3", "1e3", "1e3"]])
-def test_a_cross_stands_only_where_a_line_is_too_small(need: list[str]) -> None:
-    chart = bound_chart(BOUND | {"need": need})
+@pytest.mark.parametrize("have", [1000, 50])
+def test_a_cross_stands_only_where_a_line_is_too_small(have: int) -> None:
+    chart = bounded(have=have)
     assert set(words(chart)) == {"needed", "have"}
-    assert len(dots(chart, SOLVES)) == (need[0] == "1e3")
-
-
-def test_points_too_large_or_not_positive_are_left_out() -> None:
-    chart = bound_chart(BOUND | {"need": ["0", "192.5", "384", "1e400"]})
-    (need,) = strokes(chart, FAILS)
-    assert need.points == [(32, 192.5), (64, 384)]
-    assert bound_chart(BOUND | {"need": ["0", "0", "0", "5"]}) is None
-    with pytest.raises(EvidenceError, match="no number"):
-        bound_chart(BOUND | {"need": ["1", "2", "x", "5"]})
+    assert len(dots(chart, SOLVES)) == (have == 50)
 
 
 def test_many_sizes_get_ticks_at_powers_of_two() -> None:
-    ns = [*range(5, 40)]
-    need = [str(n) for n in ns]
-    chart = bound_chart(BOUND | {"n": ns, "have": [9] * len(ns), "need": need})
-    assert chart is not None
+    chart = bounded([(float(n), float(n)) for n in range(5, 40)], have=9)
     assert [value for value, _ in chart.x.ticks] == [8, 16, 32]
 
 
@@ -170,14 +156,18 @@ def test_the_n_of_a_verdict_stands_at_its_place(n: int) -> None:
 def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
     task = "eva:n=64,V=64"
     stack = "linear(normaliser=false) + full @ heads=1, head_dim=2, p8"
-    bound = bound_curve(judge(Architecture.parse(stack), parse_task(task))[0])
+    verdict = judge(Architecture.parse(stack), parse_task(task))[0]
+    chart, needed = bound_chart(verdict)
     # a state of 4 numbers; keys and values of 4 numbers for each token; of 8 bits
-    assert set(bound["fixed"]) == {8 * 4}
-    assert [have - 8 * 4 for have in bound["have"]] == [8 * 4 * n for n in bound["n"]]
-    (fixed,) = strokes(bound_chart(bound), INK)
-    assert {bits for _, bits in fixed.points} == {32.0}
-    with pytest.raises(EvidenceError, match="equally many"):
-        bound_chart(bound | {"fixed": [1]})
+    (fixed,) = strokes(chart, INK)
+    assert {bits for _, bits in fixed.points} == {8 * 4}
+    (have,) = strokes(chart, SOLVES)
+    assert [bits - 8 * 4 for _, bits in have.points] == [8 * 4 * n for n, _ in have.points]
+    # n functions of n values each
+    (need,) = strokes(chart, FAILS)
+    assert all(bits == pytest.approx(n * log2(n), rel=1e-5) for n, bits in need.points)
+    assert {4.0, 1024.0} < {n for n, _ in need.points}
+    assert "n" in needed
 
 
 def test_the_n_of_a_task() -> None:
