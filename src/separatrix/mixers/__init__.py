@@ -25,9 +25,8 @@ from separatrix.mixers.loglinear import (
 )
 from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
-from separatrix.mixers.nsa import NSAMixer
 from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
-from separatrix.mixers.sparse import MoBAMixer, SparseMixer
+from separatrix.mixers.sparse import MoBAMixer, NSAMixer, SparseMixer
 from separatrix.mixers.window import ChunkedMixer, WindowMixer
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 

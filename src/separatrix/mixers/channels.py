@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, normed, wide
 from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.mixers.kernels import chosen
-from separatrix.mixers.ops.maps import Convolution, LowRank, draw_steps
+from separatrix.mixers.ops.maps import Convolution, LowRank, before_softplus, draw_steps, uniform
 from separatrix.mixers.ops.scan import final_state, scan, selective_scan
 from separatrix.stacks.mechanisms import RGLRU, Mamba, ShortConvolution
 
@@ -151,13 +151,9 @@ class RGLRUMixer(Mixer):
             self.r.bias.zero_()
             self.g.bias.zero_()
             low, high = (x**2 for x in DECAY)
-            squared = low + (high - low) * torch.rand(
-                self.rate.shape, generator=generator, dtype=torch.float32
-            )
+            squared = low + (high - low) * uniform(self.rate, generator)
             # a^2 = exp(-2 SCALE softplus(L)) where r = 1
-            step = -squared.log() / (2 * SCALE)
-            # the inverse of softplus
-            self.rate.copy_(step + torch.log(-torch.expm1(-step)))
+            self.rate.copy_(before_softplus(-squared.log() / (2 * SCALE)))
 
     def shapes(self, t: int) -> Shapes:
         return {"h": (self.channels,)} | self._conv_shapes(t)

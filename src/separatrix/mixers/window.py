@@ -18,7 +18,6 @@ Chunked: the chunks side by side as a batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +30,13 @@ from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import Keys, Tokens, Values
 from separatrix.mixers.ops.blockwise import spans
 from separatrix.mixers.ops.recompute import recomputed
-from separatrix.mixers.ops.softmax import PARTED, causal_softmax, masked_softmax, parted_softmax
+from separatrix.mixers.ops.softmax import (
+    KEPT,
+    PARTED,
+    causal_softmax,
+    masked_softmax,
+    parted_softmax,
+)
 from separatrix.stacks.mechanisms import Chunked, Window
 
 
@@ -83,7 +88,7 @@ class ChunkedMixer(SoftmaxMixer):
 
 WIDE = 256
 """Windows from here on go a few queries at a time: 2,048 tokens of 4 heads of 64 that see 512,
-forward and backward, take 50 ms of a core, in chunks 63.
+forward and backward, take 46 ms of a core, 58 where weights are computed again.
 """
 
 
@@ -93,13 +98,25 @@ class _Band(NamedTuple):
     """
 
     size: int
+    keeps: bool
+    """Whether weights are kept for the gradient, where they are few."""
 
-    def __call__(self, q: Keys, k: Keys, v: Values) -> Values:
-        return torch.cat([weights @ v[:, :, seen] for _, seen, weights in self._parts(q, k)], 2)
+    def __call__(self, q: Keys, k: Keys, v: Values) -> tuple[Tensor, ...]:
+        keeps = self.keeps and q[..., 0].numel() * self.size <= KEPT
+        outputs: list[Tensor] = []
+        kept: list[Tensor] = []
+        for own, seen in self._places(q):
+            weights = self._weights(q, k, own, seen)
+            outputs.append(weights @ v[:, :, seen])
+            kept += [weights] * keeps
+        return torch.cat(outputs, 2), *kept
 
-    def gradient(self, grad: Values, q: Keys, k: Keys, v: Values) -> tuple[Keys, Keys, Values]:
+    def gradient(
+        self, grad: Values, q: Keys, k: Keys, v: Values, *kept: Tensor
+    ) -> tuple[Tensor, ...]:
         to_q, to_k, to_v = (x.new_zeros(x.shape) for x in (q, k, v))
-        for own, seen, weights in self._parts(q, k):
+        for i, (own, seen) in enumerate(self._places(q)):
+            weights = kept[i] if kept else self._weights(q, k, own, seen)
             here = grad[:, :, own]
             to_v[:, :, seen] += weights.mT @ here
             shares = here @ v[:, :, seen].mT
@@ -108,16 +125,20 @@ class _Band(NamedTuple):
             to_k[:, :, seen] += scores.mT @ q[:, :, own]
         return to_q, to_k, to_v
 
-    def _parts(self, q: Keys, k: Keys) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Some queries, the tokens they see, and their weights."""
-        for first, last in spans(q.shape[2], 64, 1):
-            since = max(0, first + 1 - self.size)
-            scores = q[:, :, first:last] @ k[:, :, since:last].mT
-            own = last - first
-            later = scores.new_full((own, own), -math.inf)
-            scores[..., -own:] += later.triu(1)
-            scores[..., :own] += later.tril(first - self.size - since)
-            yield slice(first, last), slice(since, last), scores.softmax(-1)
+    def _places(self, q: Keys) -> list[tuple[slice, slice]]:
+        """Some queries, and the tokens they see."""
+        return [
+            (slice(first, last), slice(max(0, first + 1 - self.size), last))
+            for first, last in spans(q.shape[2], 64, 1)
+        ]
+
+    def _weights(self, q: Keys, k: Keys, own: slice, seen: slice) -> Tensor:
+        scores = q[:, :, own] @ k[:, :, seen].mT
+        queries = own.stop - own.start
+        later = scores.new_full((queries, queries), -math.inf)
+        scores[..., -queries:] += later.triu(1)
+        scores[..., :queries] += later.tril(own.start - self.size - seen.start)
+        return scores.softmax(-1)
 
 
 def windowed(
@@ -136,7 +157,8 @@ def windowed(
         parts = parted_softmax if tokens <= PARTED else causal_softmax
         return parts(q, k, v, sink=sink, cap=cap)
     if size >= WIDE and sink is None and not (cap or q.is_cuda):
-        return recomputed(_Band(size), wide(q), wide(k), wide(v)).to(v.dtype)
+        band = _Band(size, keeps=torch.is_grad_enabled())
+        return recomputed(band, wide(q), wide(k), wide(v)).to(v.dtype)
     # a chunk sees no further than the two chunks before it, or the one
     q, k, v = (split_chunks(x, max(-(-size // 2), chunk)).transpose(1, 2) for x in (q, k, v))
     # split_chunks makes no chunk longer than the sequence

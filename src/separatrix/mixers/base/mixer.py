@@ -306,7 +306,7 @@ ROOM_FROM = 1 << 17
 """Numbers from which on what is kept has room for later tokens: copying fewer costs nothing."""
 ROOM = 8
 """The part of them that is room: one in so many."""
-_rooms: MutableMapping[Tensor, tuple[Tensor, set[int], int]] = WeakTensorKeyDictionary()
+_rooms: MutableMapping[Tensor, tuple[Tensor, dict[int, bool], int]] = WeakTensorKeyDictionary()
 """What `appended` gave -> the memory that it is a view of, the place from which on that is free,
 if it still is, and the view's end.
 """
@@ -330,42 +330,34 @@ def appended(kept: Tensor, new: Tensor, size: int | None = None, axis: int = -2)
         or torch._C._are_functorch_transforms_active()
     ):
         return torch.cat([old, new], axis)
-    memory, free, end = _rooms.get(kept, (kept, set(), 0))
+    memory, free, end = _rooms.get(kept, (kept, {}, 0))
     fits = (
         end + count <= memory.shape[axis]
         and memory.is_inference() <= torch.is_inference_mode_enabled()
     )
-    if not fits or not _removed(free, end):
+    # taken in one operation, since threads may append to one tensor
+    if not fits or not free.pop(end, False):
         shape = [*kept.shape]
         end = found - count
         shape[axis] = found + found // ROOM
-        memory, free = kept.new_empty(shape), set[int]()
+        memory, free = kept.new_empty(shape), {}
         memory.narrow(axis, 0, end).copy_(old)
     memory.narrow(axis, end, count).copy_(new)
     end += count
-    free.add(end)
+    free[end] = True
     result = memory.narrow(axis, end - found, found)
     _rooms[result] = (memory, free, end)
     return result
-
-
-def _removed(places: set[int], place: int) -> bool:
-    # in one operation, since threads may append to one tensor
-    try:
-        places.remove(place)
-    except KeyError:
-        return False
-    return True
 
 
 EPSILON = 1e-6
 """Added to mean squares under the root of a norm."""
 
 
-def normed(x: SomeTokens, epsilon: float = EPSILON) -> SomeTokens:
-    """x / rms(x), formed in float32 at least."""
+def normed(x: SomeTokens, epsilon: float = EPSILON, axes: int | tuple[int, ...] = -1) -> SomeTokens:
+    """x / rms(x), the mean over these axes, formed in float32 at least."""
     y = wide(x)
-    return (y * (y.square().mean(-1, keepdim=True) + epsilon).rsqrt()).to(x.dtype)
+    return (y * (y.square().mean(axes, keepdim=True) + epsilon).rsqrt()).to(x.dtype)
 
 
 def last_place(x: Tokens) -> Places:

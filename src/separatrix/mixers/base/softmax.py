@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import (
-    EPSILON,
     Shapes,
     State,
     appended,
     last_place,
     linear,
+    normed,
     taken,
     wide,
 )
@@ -60,9 +60,8 @@ class HeadNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones((head_dim,) if kind == "head" else (heads, head_dim)))
 
     def forward(self, x: Keys) -> Keys:
-        square = wide(x).square().mean((1, 3) if self.whole else 3, keepdim=True)
         weight = self.weight if self.weight.dim() == 1 else self.weight[:, None]
-        return (wide(x) * (square + EPSILON).rsqrt()).to(x.dtype) * weight
+        return normed(x, axes=(1, 3) if self.whole else 3) * weight
 
 
 class CachedMixer(Projections):

@@ -128,20 +128,13 @@ class Delta:
         steps = zip(*(x.unbind(2) for x in (self.u_v, self.u_r, added, kept)), strict=True)
         written: list[Tensor] = []
         states: list[Tensor] = []
-        fresh = state is None
-        now = (
-            self.k.new_zeros(*added.shape[:2], added.shape[3], self.u_v.shape[4])
-            if state is None
-            else state
-        )
+        if state is None:
+            state = self.k.new_zeros(*added.shape[:2], added.shape[3], self.u_v.shape[4])
         for u_v, u_r, add, keep in steps:
-            states.append(now)
-            # of the empty state nothing is read
-            written.append(u_v if fresh else plus_product(u_v, u_r, now))
-            more = add @ written[-1]
-            now = more if fresh else torch.addcmul(more, keep, now)
-            fresh = False
-        return torch.stack(written, 2), torch.stack(states, 2), now
+            states.append(state)
+            written.append(plus_product(u_v, u_r, state))
+            state = torch.addcmul(add @ written[-1], keep, state)
+        return torch.stack(written, 2), torch.stack(states, 2), state
 
     def outputs(self, state: Matrix | None = None) -> tuple[Values, Matrix]:
         """R_i^T q_i for every i, and R after the last token."""

@@ -147,17 +147,20 @@ def log_decay(rate: Float[Tensor, "*#b"], z: Float[Tensor, "*b"]) -> Float[Tenso
 def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
     """Fills c so that softplus(c) is log-uniform between STEPS."""
     low, high = (torch.tensor(x, dtype=torch.float32).log() for x in STEPS)
-    step = (low + (high - low) * _uniform(bias, generator)).exp()
-    # the inverse of softplus: log(e^s - 1) = s + log(1 - e^-s), without e^s
-    bias.copy_(step + torch.log(-torch.expm1(-step)))
+    bias.copy_(before_softplus((low + (high - low) * uniform(bias, generator)).exp()))
 
 
 @torch.no_grad()
 def draw_rates(rate: Tensor, generator: torch.Generator) -> None:
     """Fills s so that e^s is uniform between RATES."""
-    rate.copy_((RATES[0] + (RATES[1] - RATES[0]) * _uniform(rate, generator)).log())
+    rate.copy_((RATES[0] + (RATES[1] - RATES[0]) * uniform(rate, generator)).log())
 
 
-def _uniform(like: Tensor, generator: torch.Generator) -> Tensor:
+def before_softplus(x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+    """Its inverse, log(e^x - 1) = x + log(1 - e^-x), without e^x."""
+    return x + torch.log(-torch.expm1(-x))
+
+
+def uniform(like: Tensor, generator: torch.Generator) -> Tensor:
     """In float32 whatever the default format is, so that a seed draws the same weights."""
     return torch.rand(like.shape, generator=generator, dtype=torch.float32)

@@ -288,24 +288,18 @@ class RunningSoftmax:
     """
 
     def __init__(self) -> None:
-        self.top: Tensor | None = None
-        self.normaliser: Tensor = torch.empty(0)
-        self.values: Tensor = torch.empty(0)
+        self.top = torch.tensor(-math.inf)
+        self.normaliser = self.values = torch.zeros(())
 
     def add(self, scores: Float[Tensor, "b h 1 j"], v: Float[Tensor, "b h j e"]) -> None:
         """Takes in a block of keys, by their scores and values."""
         scores = wide(scores)
-        top = scores.amax(-1, keepdim=True)
-        if self.top is not None:
-            top = torch.maximum(top, self.top)
+        top = torch.maximum(scores.amax(-1, keepdim=True), self.top)
+        kept = (self.top - top).exp_()
         weights = (scores - top).exp_()
-        normaliser = weights.sum(-1, keepdim=True)
-        values = weights @ wide(v)
-        if self.top is not None:
-            kept = (self.top - top).exp_()
-            normaliser += kept * self.normaliser
-            values += kept * self.values
-        self.top, self.normaliser, self.values = top, normaliser, values
+        self.normaliser = weights.sum(-1, keepdim=True) + kept * self.normaliser
+        self.values = weights @ wide(v) + kept * self.values
+        self.top = top
 
     def output(self) -> Float[Tensor, "b h 1 e"]:
         """The average of all values taken in."""

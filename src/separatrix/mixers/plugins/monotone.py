@@ -8,7 +8,6 @@ moves by one map; and rounded(a s + b), as rounded(rounded(a s) + b), never fall
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -50,17 +49,14 @@ class MonotoneMixer(nn.Module):
                 " read, and the rest is composed of them"
             )
 
-    @abstractmethod
     def decay(self, x: Tensor) -> Tensor:
         """(..., width) -> (..., numbers): what each number keeps of itself."""
         raise NotImplementedError
 
-    @abstractmethod
     def write(self, x: Tensor) -> Tensor:
         """(..., width) -> (..., numbers): what is added to each."""
         raise NotImplementedError
 
-    @abstractmethod
     def read(self, x: Tensor, state: Tensor) -> Tensor:
         """(..., width), (..., numbers) -> (..., width): the output at a token, with its state."""
         raise NotImplementedError
