@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +37,7 @@ from separatrix.mixers.base.tensors import (
     Queries,
     Values,
 )
+from separatrix.mixers.ops.recompute import recomputed
 
 NUMBERS = 1 << 20
 """Largest number of elements of queries, keys or values in a segment."""
@@ -74,14 +74,19 @@ def in_segments(run: Segment, *inputs: Tensor, chunk: int) -> Tensor:
 CHUNK = 24
 """Tokens of a chunk, about and at most, where one decay serves all key dimensions. Training steps
 of a Mamba-2 of 2 layers, batch 64, one head of 64 numbers: of 256 tokens 171 ms in chunks of 16,
-157 of 24, 166 of 32 and 48, 171 of 64; of 64 tokens 48, 45, 46 and 41 in chunks of 16, 22, 32, 64.
+157 of 24, 166 of 32 and 48, 171 of 64; of 64 tokens 48, 45, 46 and 41 in chunks of 16, 22, 32, 64;
+with the delta rule and 256 tokens 292 ms in chunks of 17, 284 of 24, 295 of 32, 312 of 48.
 """
+
+
+def chunk_of(log_a: Decays, chunk: int) -> int:
+    """How many tokens a chunk has, where one of `chunk` is asked for."""
+    return chunk if log_a.shape[-1] > 1 else even(log_a.shape[2], min(chunk, CHUNK))
 
 
 def decayed(q: Keys, k: Keys, v: Values, log_a: Decays, *, chunk: int) -> Values:
     """y_i of the recurrence for every i."""
-    if log_a.shape[-1] == 1:
-        chunk = even(q.shape[2], min(chunk, CHUNK))
+    chunk = chunk_of(log_a, chunk)
     if q.shape[2] <= chunk:
         # one chunk: no state comes in, and none is asked for
         log_a = bounded(log_a)
@@ -213,25 +218,20 @@ def scores_by_halves(
         total = torch.cat(
             [total, total[..., -1:, :].expand(*total.shape[:-2], missing, total.shape[-1])], -2
         )
-    return _Scores.apply(q, k, total)[..., :tokens, :, :tokens]
+    return recomputed(_Halving(), q, k, total)[..., :tokens, :, :tokens]
 
 
-class _Scores(torch.autograd.Function):
-    generate_vmap_rule = True
+class _Halving:
+    """The scores by halves and, in `gradient`, their derivatives."""
 
-    @staticmethod
-    def forward(q: Tensor, k: Tensor, total: Tensor) -> Tensor:
+    def __call__(self, q: Tensor, k: Tensor, total: Tensor) -> Tensor:
         return _scores(q, k, total)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, total = ctx.saved_tensors
-        by_q, by_k = _gradients(q, k, total, grads[0])
-        own = torch.diagonal(grads[0], dim1=-3, dim2=-1).mT[..., None]  # c m 1: does not decay
+    def gradient(
+        self, grad: Tensor, q: Tensor, k: Tensor, total: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        by_q, by_k = _gradients(q, k, total, grad)
+        own = torch.diagonal(grad, dim1=-3, dim2=-1).mT[..., None]  # c m 1: does not decay
         # by G: of the scores without the diagonal, where G_i - G_i is 0
         return by_q + own * k[..., None, :], by_k + (own * q).sum(-2), (q * by_q).sum(-2) - k * by_k
 

@@ -33,7 +33,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers.base.mixer import even, join_chunks, plus_product, split_chunks, wide
+from separatrix.mixers.base.mixer import join_chunks, plus_product, split_chunks, wide
 from separatrix.mixers.base.tensors import (
     Decays,
     Keys,
@@ -46,16 +46,12 @@ from separatrix.mixers.ops.decay import (
     after,
     bounded,
     carry,
+    chunk_of,
     in_segments,
     lower_scores,
     products,
 )
 
-CHUNK = 24
-"""Tokens of a chunk, about and at most, where one decay serves all key dimensions. Training steps
-of a model of 2 layers, 256 tokens, batch 64, one head: of 64 numbers 292 ms in chunks of 17, 284 of
-24, 295 of 32, 312 of 48; of 32 numbers 131, 122, 132 in chunks of 16, 24, 32.
-"""
 EXPONENT = 40.0
 """Where decay is bounded below, the largest exponent formed: exp(40) = 2e17 leaves float32 room
 for numbers of any use.
@@ -66,11 +62,9 @@ def delta_rule(
     q: Keys | None, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int
 ) -> Values:
     """R_i^T q_i of the delta rule for every i; without queries u_i."""
-    tokens = k.shape[2]
-    if log_a.shape[-1] == 1:
-        chunk = even(tokens, min(chunk, CHUNK))
+    chunk = chunk_of(log_a, chunk)
     inputs = (k, v, log_a, b) if q is None else (k, v, log_a, b, q)
-    if tokens <= chunk:
+    if k.shape[2] <= chunk:
         return Delta(*inputs, chunk=chunk).outputs_alone()
     return in_segments(_delta_segment, *inputs, chunk=chunk)
 
