@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -142,7 +143,7 @@ def test_weights_of_every_family_that_are_counted_are_those_of_transformers() ->
             model = transformers.AutoModelForCausalLM.from_config(config)
         found[kind] = (own.total, _built(model))
     assert {kind: pair for kind, pair in found.items() if pair[0] != pair[1]} == {}
-    assert len(found) >= 105
+    assert len(found) >= 109
 
 
 @pytest.mark.slow
@@ -203,7 +204,52 @@ def test_what_a_file_leaves_out_is_not_guessed(kind: str, silent: str) -> None:
     if found.weights is None:
         assert found.uncounted
         return
-    config = transformers.CONFIG_MAPPING[kind].from_dict(file)
+    assert found.weights.total == _of_transformers(kind, file)
+
+
+def _of_transformers(kind: str, file: dict[str, Any]) -> int:
+    # the class writes into it
+    config = transformers.CONFIG_MAPPING[kind].from_dict(deepcopy(file))
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
-    assert found.weights.total == _built(model)
+        return _built(transformers.AutoModelForCausalLM.from_config(config))
+
+
+OF_OTHERS: dict[str, Any] = {
+    **{"first_k_dense_replace": 3, "num_dense_layers": 3, "decoder_sparse_step": 2},
+    **{"mlp_only_layers": [1], "moe_layer_interval": 2, "moe_layer_start_index": 2},
+    **{"interleave_moe_layer_step": 2, "expert_layer_period": 4, "expert_layer_offset": 0},
+    **{"n_shared_experts": 3, "shared_expert_intermediate_size": 20, "intermediate_size_mlp": 40},
+    **{"tie_word_embeddings": True},
+}
+"""What some class reads of experts and heads; the others do not ask for it."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("afmoe", "axk1", "cohere2_moe", "deepseek_v2", "deepseek_v32", "dots1", "ernie4_5_moe"),
+        *("exaone_moe", "flex_olmo", "glm4_moe", "glm4_moe_lite", "gpt_oss", "granitemoe_swa"),
+        *("granitemoeshared", "hy_v3", "hy_v4", "jamba", "kimi_linear", "laguna", "lfm2_moe"),
+        *("llama4_text", "mellum", "mimo_v2_flash", "minimax", "minimax_m2", "mixtral", "phimoe"),
+        *("minimax_m3_vl_text", "qwen2_moe", "qwen3_moe", "qwen3_next", "solar_open"),
+        "xlstm",
+    ],
+)
+def test_what_only_other_classes_read_changes_nothing(kind: str) -> None:
+    stated = json.loads(tiny(kind).to_json_string(use_diff=False))
+    lists = {name: stated.get(name) for name in ("mlp_layer_types", "moe_layers")}
+    counted = 0
+    for name, value in OF_OTHERS.items():
+        for file in (
+            {**stated, name: value},
+            {**stated, name: value, **dict.fromkeys(lists)},
+        ):
+            try:
+                found = from_config(file).weights
+                theirs = _of_transformers(kind, file)
+            except (ConfigError, UnknownSizes, StrictDataclassError, ValueError, TypeError):
+                continue
+            if found is not None:
+                assert found.total == theirs, (name, file[name])
+                counted += 1
+    assert counted >= len(OF_OTHERS) // 2

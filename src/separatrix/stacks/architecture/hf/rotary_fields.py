@@ -46,8 +46,10 @@ class Usual:
     base: int | None = 10_000
     local: int | None = None
     """Base of sliding layers, where the class has one of their own."""
-    part: float = 1.0
-    """Part of a head that is rotated."""
+    part: float | None = None
+    """Part of a head that is rotated; None: all of it, and the class reads no field of it."""
+    percent: bool = False
+    """Whether other names of the part than transformers' own are read."""
     local_part: float | None = None
     """In sliding layers, where it is another there."""
     dims: int | None = None
@@ -176,7 +178,7 @@ def turned(spot: Spot, usual: Usual) -> Turned:
     said: list[str] = []
     base = _base(spot, usual, said)
     scaling = _scaling(spot, usual, said)
-    dims = _dims(spot, usual, said, pairs=scaling == "proportional")
+    dims = _dims(spot, usual, said, scaling)
     if scaling == "proportional":
         # the angles of a whole head, of which the first are used
         scaling = f"proportional_{spot.head_dim}" if spot.head_dim and dims is not None else None
@@ -210,17 +212,25 @@ def _whole(path: str, value: float) -> int:
     return int(value)
 
 
-def _dims(spot: Spot, usual: Usual, said: list[str], *, pairs: bool) -> int | None:
-    """Rotated numbers of a head, None for all; `pairs`: whole pairs are counted."""
+def _dims(spot: Spot, usual: Usual, said: list[str], scaling: str | None) -> int | None:
+    """Rotated numbers of a head, None for all."""
     counted = spot.rotated
     given = None if counted is None else spot.fields.optional_size(counted)
-    path = None if counted == SHARED else _part(spot)
+    path = None if counted == SHARED and usual.part is None else _part(spot)
     share = float(spot.number(path, 0, 1)) if path is not None else 1.0
     if path is not None and not share:
         raise spot.fields.error(f"'{path}' is 0, which rotates nothing; correct it")
+    if path is not None and share != 1:
+        # transformers' scalings read it in every class
+        read = scaling is not None or (usual.part is not None and usual.scaling is None)
+        if not (usual.percent or (read and _PARTS[0] in path)):
+            raise NotRead(
+                f"'{path}' is {share:g}, which transformers' class of this model type does not read"
+            )
     what = ""
     if path is None and given is None:
-        share = usual.part if usual.local_part is None or not spot.local else usual.local_part
+        local = usual.local_part if spot.local else None
+        share = (usual.part if local is None else local) or 1
         given = usual.dims
         if not usual.fixed and (share != 1 or given is not None):
             part = f"{share:g}" if given is None else f"{given} numbers"
@@ -235,7 +245,8 @@ def _dims(spot: Spot, usual: Usual, said: list[str], *, pairs: bool) -> int | No
             f"'{counted}' is {given}, but '{path}' of head_dim = {spot.head_dim} is {dims}; remove"
             " the wrong one"
         )
-    if pairs:
+    if scaling == "proportional":
+        # whole pairs are counted
         dims -= dims % 2
     if dims > spot.head_dim or dims % 2 or not dims:
         if what:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from separatrix.core.evidence.canonical import json_list
 from separatrix.stacks.architecture.hf.fields import (
     LARGEST,
     Fields,
@@ -87,16 +88,21 @@ def _value(node: ast.expr, fields: Fields) -> Value:
         case ast.Compare(left=left, comparators=[right]):
             stated, found = _optional(left, fields), _size(right, fields)
             if stated is not None and isinstance(found, int) and stated != found:
-                raise fields.error(
-                    f"{_called(left, fields)} is {stated}, but {_text(right, fields)} is {found};"
-                    " correct one of them"
+                fixed = isinstance(right, ast.Constant)
+                rule = (
+                    f"of this model type {found} is read"
+                    if fixed
+                    else f"{_text(right, fields)} is {found}; correct one of them"
                 )
+                raise fields.error(f"{_called(left, fields)} is {stated}, but {rule}")
             return stated if isinstance(found, Unknown) and stated is not None else found
         case ast.IfExp(test=test, body=body, orelse=orelse):
             said = _value(test, fields)
             return said if isinstance(said, Unknown) else _value(body if said else orelse, fields)
         case ast.BoolOp(op=ast.And(), values=values):
             return all(_value(each, fields) for each in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _value(operand, fields)
         case ast.Call(func=ast.Name(id=name), args=args):
             return FUNCTIONS[name](fields, *args)
         case _:
@@ -245,6 +251,23 @@ def _left_over(fields: Fields, period: ast.expr) -> Value:
     return fields.layer >= layers - layers % _known(fields, period)
 
 
+def _sparse(fields: Fields, node: ast.expr) -> Value:
+    """Whether its entry of a list says that it has experts."""
+    name = ast.unparse(node)
+    if not fields.has(name):
+        return Unknown((missing(name),))
+    return fields.each_layer(name, fields.layers())[fields.layer] not in ("dense", 0)
+
+
+def _named_in(fields: Fields, node: ast.expr) -> Value:
+    """Whether its number is in a list."""
+    name = ast.unparse(node)
+    listed = json_list([] if fields.value(name) is None else fields.value(name))
+    if listed is None:
+        raise fields.wrong(name, "list layers")
+    return fields.layer in listed
+
+
 def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
     return fields.size(ast.unparse(node), low=0, high=_known(fields, most) - 1)
 
@@ -256,6 +279,8 @@ _OF_LAYERS: dict[str, Callable[..., Value]] = {
     "short": _short,
     "left_over": _left_over,
     "below": _below,
+    "sparse": _sparse,
+    "named_in": _named_in,
 }
 
 

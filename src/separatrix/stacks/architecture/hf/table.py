@@ -132,6 +132,8 @@ class Row:
     way: Way = USUAL
     norm: str = ""
     mlps: str = ""
+    experts: str = ""
+    """Which layers have experts: all, if not said."""
     uncounted: str = ""
     """Why it has none: weights are not counted then."""
     tied: bool = False

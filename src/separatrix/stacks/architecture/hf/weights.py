@@ -17,7 +17,7 @@ from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf.fields import LARGEST, Fields
+from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, Unknown
 from separatrix.stacks.architecture.hf.notes import SECTIONS
 from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.architecture.hf.table import Row
@@ -68,15 +68,14 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
     head = width * (architecture.vocabulary or fields.needed("vocab_size"))
     every, experts = _mlps(row, fields, architecture, width)
     tied = fields.flag("tie_word_embeddings")
-    places = fields.optional_size("n_positions", "max_position_embeddings") or 0
+    tied = "untied" not in words and (row.tied if tied is None else tied)
     counted = _Mixers(fields, words, width)
     mixing = counted.streams(len(architecture)) + sum(
         counted.of(part) * times for layer, times in architecture.counted() for part in layer
     )
     if "places" in words:
-        mixing += width * places
-    embedding = 0 if (row.tied if tied is None else tied) else head
-    return Weights(mixing, every, experts, head, embedding, _bits(fields))
+        mixing += width * fields.needed("n_positions", "max_position_embeddings")
+    return Weights(mixing, every, experts, head, 0 if tied else head, _bits(fields))
 
 
 @dataclass(frozen=True)
@@ -199,6 +198,10 @@ class _Mixers:
     def _latent(self, part: Latent | Chosen) -> int:
         """Queries, from a latent where there is one; the cached latent; keys and values of it."""
         width, latent = self.width, self._size("q_lora_rank")
+        if "q_lora_rank" not in self.fields.data and "direct" not in self.words:
+            raise self.fields.error(
+                "'q_lora_rank' is missing (null says that queries have no latent)"
+            )
         asked = part.heads * (part.head_dim + part.rope_dim)
         queries = width * asked if latent is None else latent * (width + asked)
         made = part.latent * part.heads * (part.head_dim + part.dv)
@@ -311,8 +314,9 @@ def _mlps(
     `row.mlps`: how many maps an MLP has, and what else its class does. Raises ConfigError where a
     size is missing.
     """
-    maps, *words = row.mlps.split()
-    each = int(maps) * width
+    words = row.mlps.split()
+    maps = int(words[0])
+    each = maps * width
     found = _Widths.of(fields, words)
     layers = sum(
         times
@@ -335,18 +339,17 @@ def _mlps(
     # experts of a narrower latent, and the maps there and back
     latent = fields.optional_size(*_LATENT)
     there = 0 if latent is None else 2 * width * latent
-    sparse = apart if "apart" in words else _sparse(fields, layers, words)
+    sparse = apart if "apart" in words else _sparse(fields, layers, row.experts)
     if sparse > layers or chosen > number:
         raise fields.error(
             "experts are in more layers, or a token has more of them, than there are"
         )
     plain = layers if "both" in words else layers - sparse
     dense = found.dense or (fields.needed(*_DENSE) if plain else 0)
-    beside = each * (hidden if "shared" in words else found.shared)
-    gate = width if "gate" in words and found.shared else 0
-    routed = width * number + beside + gate + there
+    gate = width if "gate" in words else 0
+    routed = width * number + each * found.shared + gate + there
     every = sparse * routed + plain * each * dense + more
-    size = int(maps) * (latent or width) * hidden
+    size = maps * (latent or width) * hidden
     return every, (Experts(sparse, number, chosen, size),)
 
 
@@ -392,7 +395,8 @@ class _Widths(NamedTuple):
     def of(cls, fields: Fields, words: Sequence[str]) -> _Widths:
         size = fields.optional_size
         wide = size(*_DENSE)
-        dense = wide if (given := size("dense_intermediate_size")) is None else given
+        apart = size(*_APART) if "two" in words or not words else None
+        dense = wide if apart is None else apart
         if "half" in words and dense is not None:
             dense //= 2
         if "adjusted" in words and dense is not None:
@@ -413,16 +417,21 @@ class _Widths(NamedTuple):
         own = size("moe_intermediate_size")
         # of a type that is not counted, whichever there is
         hidden = wide if "wide" in words or (own is None and not words) else own
-        shared = size(*_SHARED, low=0)
         experts = size(*_EXPERTS, low=0)
-        if shared is None:
-            number = (fields.needed if "told" in words and experts else size)(*_BESIDE, low=0)
+        shared = hidden if "shared" in words else None
+        if not words or "sized" in words:
+            asked = fields.needed if experts and words and "told" not in words else size
+            shared = asked(*_SHARED, low=0)
+        if shared is None and (not words or "told" in words):
+            number = (fields.needed if experts and words else size)(*_BESIDE, low=0)
             shared = (hidden or 0) * (number or 0)
         if "beside" in words and not experts:
             dense = shared or dense
-        return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared)
+        return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared or 0)
 
 
+_APART = ("dense_intermediate_size", "prefix_dense_intermediate_size", "intermediate_size_mlp")
+"""Of a dense MLP, where `intermediate_size` is of experts."""
 _DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 _BESIDE = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
@@ -430,38 +439,21 @@ _LATENT = ("moe_latent_size", "routed_expert_hidden_size")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
 _SHARED = (
     *("shared_expert_intermediate_size", "shared_intermediate_size"),
-    "moe_shared_expert_intermediate_size",
+    *("moe_shared_expert_intermediate_size", "share_expert_dim"),
 )
 
 
-def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int:
-    """How many layers have experts. Raises ConfigError where that is not told."""
-    if fields.has("mlp_layer_types"):
-        return sum(word != "dense" for word in json_list(fields.value("mlp_layer_types")) or [])
-    if fields.has("moe_layers"):
-        return len(json_list(fields.value("moe_layers")) or [])
+def _sparse(fields: Fields, layers: int, experts: str) -> int:
+    """How many layers have experts, by the row's expression. Raises ConfigError where that is not
+    told.
+    """
     freq = fields.value("moe_layer_freq")
-    if (listed := json_list(freq)) is not None:
-        return sum(own == 1 for own in listed)
-    if freq not in (None, 1):
+    if freq not in (None, 1) and json_list(freq) is None:
         raise fields.wrong("moe_layer_freq", "be 1, or a list with 1 for every layer with experts")
-    told = (
-        "expert_layer_period",
-        "moe_layer_interval",
-        "moe_layer_start_index",
-        "first_k_dense_replace",
-        "num_dense_layers",
-    )
-    if "listed" in words and not any(map(fields.has, told)):
-        raise fields.error("no field says which layers have experts ('mlp_layer_types')")
-    dense = json_list(fields.value("mlp_only_layers") or [])
-    if dense is None:
-        raise fields.wrong("mlp_only_layers", "list layers")
-    if "listed" not in words:
-        # of other classes
-        fields = fields.replaced(first_k_dense_replace=None, num_dense_layers=None)
-    each = (replace(fields, layer=i) for i in range(layers) if i not in dense)
-    return sum(bool(value_of("EXPERTS", layer)) for layer in each)
+    if not experts:
+        return layers
+    each = [value_of(experts, replace(fields, layer=i)) for i in range(layers)]
+    return sum(bool(fields.known(own) if isinstance(own, Unknown) else own) for own in each)
 
 
 def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
@@ -472,7 +464,7 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     no power of two would have to be undone, so that such experts do not count. Shared experts do.
     """
     try:
-        found = _widths(fields, row.mlps.split())
+        found = _widths(fields, row)
     except ConfigError:
         # of a field that nothing else is read from: a width is assumed, the card is there
         return None
@@ -482,9 +474,9 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     return Mlp(min(found), stated=True, every=not (row.bare or apart))
 
 
-def _widths(fields: Fields, words: Sequence[str]) -> list[int]:
+def _widths(fields: Fields, row: Row) -> list[int]:
     """The width of every kind of MLP that layers have; empty where one is not known."""
-    found = _Widths.of(fields, words)
+    found = _Widths.of(fields, row.mlps.split())
     if not found.chosen or found.experts == 0:
         return [] if found.dense is None else [found.dense]
     if found.hidden is None:
@@ -501,6 +493,6 @@ def _widths(fields: Fields, words: Sequence[str]) -> list[int]:
     routed = found.hidden << (found.chosen.bit_length() - 1) if clean else 0
     # layers without experts have the dense width: all that a file without sizes of its own
     # for experts may hold is one width for both
-    mixed = (fields.optional_size("expert_layer_period") or 1) > 1 or found.own is not None
+    mixed = bool(row.experts) or found.own is not None
     dense = [found.dense] if mixed and found.dense is not None else []
     return [routed + found.shared, *dense]

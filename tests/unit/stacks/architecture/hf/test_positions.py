@@ -41,6 +41,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
+PHI_3 = {"model_type": "phi3", "rope_theta": 100}
 YARN = {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096}
 
 
@@ -75,13 +76,22 @@ def one(config: dict[str, Any]) -> tuple[Any, ...]:
         ({"rotary_emb_base": 25000}, (25_000, None, None)),
         ({"rope_parameters": {"rope_theta": 7e5, "rope_type": "default"}}, (700_000, None, None)),
         ({"rope_theta": 5, "rope_parameters": {"rope_theta": 7}}, (7, None, None)),
-        ({"rope_theta": 100, "partial_rotary_factor": 0.5}, (100, 8, None)),
-        ({"rope_theta": 100, "rotary_pct": 0.25}, (100, 4, None)),
+        ({**PHI_3, "partial_rotary_factor": 0.5}, (100, 8, None)),
+        ({**PHI_3, "model_type": "stablelm", "rotary_pct": 0.25}, (100, 4, None)),
         ({"rope_theta": 100, "rotary_dim": 6}, (100, 6, None)),
         ({"rope_theta": 100, "rotary_dim": 16}, (100, None, None)),
         (
-            {"rope_parameters": {"rope_theta": 100, "partial_rotary_factor": 0.25}},
+            {**PHI_3, "rope_parameters": {"rope_theta": 100, "partial_rotary_factor": 0.25}},
             (100, 4, None),
+        ),
+        # Llama's class rotates whole heads, but for a scaling, which reads the part in every class
+        ({"rope_theta": 100, "partial_rotary_factor": 0.5}, ("unknown",)),
+        ({"rope_theta": 100, "partial_rotary_factor": 1.0}, (100, None, None)),
+        ({"rope_theta": 100, "rotary_pct": 0.5, "rope_scaling": LLAMA3}, ("unknown",)),
+        ({**PHI_3, "rotary_pct": 0.5}, ("unknown",)),
+        (
+            {"rope_theta": 100, "partial_rotary_factor": 0.5, "rope_scaling": LLAMA3},
+            (100, 8, "llama3_8_1_4_8192"),
         ),
         ({"rope_theta": 100, "rope_scaling": LLAMA3}, (100, None, "llama3_8_1_4_8192")),
         ({"rope_theta": 100, "rope_scaling": YARN}, (100, None, "yarn_40_32_1_4096")),
@@ -280,7 +290,10 @@ def test_scores_that_no_weight_makes_larger() -> None:
         ({"partial_rotary_factor": 0}, "'partial_rotary_factor' is 0"),
         ({"rotary_dim": 18}, "'rotary_dim' rotates 18 of the 16"),
         ({"rotary_dim": 5}, "'rotary_dim' rotates 5 of the 16"),
-        ({"rotary_dim": 4, "rotary_pct": 0.5}, "'rotary_dim' is 4, but 'rotary_pct'"),
+        (
+            {"model_type": "stablelm", "rotary_dim": 4, "rotary_pct": 0.5},
+            "'rotary_dim' is 4, but 'rotary_pct'",
+        ),
         ({"rope_layout": [1] * 7}, "'rope_layout' has 7"),
         ({"rope_layout": [1, 1, 2, 1, 1, 1]}, "entry 3 of 'rope_layout' is 2"),
         ({"no_rope_layers": 3}, "'no_rope_layers' is 3"),
