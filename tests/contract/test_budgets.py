@@ -24,8 +24,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_532, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
-    "findings": (2_078, 1_800),
-    "cli": (8_983, 4_000),
+    "findings": (2_051, 1_800),
+    "cli": (8_992, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from inspect import getdoc
+from math import isnan
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,16 @@ if TYPE_CHECKING:
     from separatrix.training.sweeps.planning import Plan
 
 
+class _Real(click.FloatRange):
+    """Click takes nan for a number in any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        return self.fail(f"{found} is no number.", param, ctx) if isnan(found) else found
+
+
 _KINDS = {"int": int, "float": float, "str": str}
-_RANGES = {"int": click.IntRange, "float": click.FloatRange}
+_RANGES = {"int": click.IntRange, "float": _Real}
 _TYPE = re.compile(
     r"(?P<word>word )?(?P<kind>\w+)(?P<many>\*?)(?P<needed>[?!]?)"
     r"(?: (?P<low>[\d.]+?)?\.\.(?P<high>[\d.]+)?)?(?: = (?P<default>.*))?"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -51,33 +50,27 @@ class Compared:
         if one.parameters != other.parameters or one.diverged or other.diverged:
             return "differs"
         found = [seed.accuracy for seed in self.seeds]
-        near = min(found) <= other.accuracy <= max(found) or any(map(self._like, self.seeds))
-        return "agrees" if near else "differs"
+        near = min(found) <= other.accuracy <= max(found)
+        return "agrees" if near or any(alike(seed, other) for seed in self.seeds) else "differs"
 
     @property
     def by_luck(self) -> bool:
         """Whether both accuracies may be one and the same, told from different prompts."""
-        return self._like(self.recorded)
-
-    def _like(self, one: Outcome) -> bool:
-        return bool(one.tested and self.again.tested) and alike(
-            one, self.again.accuracy, self.again.tested
-        )
+        return alike(self.recorded, self.again)
 
 
-def alike(one: Outcome, accuracy: Fraction, tested: int) -> bool:
+def alike(*two: Outcome) -> bool:
     """Whether models that are equally good are told so far apart in more than `RARE` of all cases,
     each prompt a coin: where several answers are due in it, its share varies no more than that.
     """
-    right = round(one.accuracy * one.tested)
-    return fisher(right, one.tested, round(accuracy * tested), tested) > RARE
+    counts = [(round(one.accuracy * one.tested), one.tested) for one in two if one.tested]
+    return len(counts) == 2 and fisher(*counts[0], *counts[1]) > RARE
 
 
 def check(
     table: Table,
     *,
     seed: int | None = None,
-    device: str = "cpu",
     told: Callable[[int, int], None] = lambda done, total: None,
 ) -> Compared:
     """Trains one of the runs of a table again, drawn with `seed`; anew each time without one.
@@ -89,19 +82,17 @@ def check(
     if not choices:
         raise SizeError(f"the recorded results of {table.experiment} hold no run")
     row, rate, recorded = choices[int(np.random.default_rng(seed).integers(len(choices)))]
-    again = _again(row, rate.learning_rate, recorded.seed, device, told)
+    again = _again(row, rate.learning_rate, recorded.seed, told)
     return Compared(row=row, learning_rate=rate.learning_rate, recorded=recorded, again=again)
 
 
-def _again(
-    row: Row, rate: float, seed: int, device: str, told: Callable[[int, int], None]
-) -> Outcome:
+def _again(row: Row, rate: float, seed: int, told: Callable[[int, int], None]) -> Outcome:
     from separatrix.training.engine import Trainer
     from separatrix.training.packs import Pack
 
     run = recorded_run(row, rate, seed)
     run.check()
-    trainer = Trainer(Pack((run,)), device=device)
+    trainer = Trainer(Pack((run,)), device="cpu")
     while trainer.active:
         trainer.advance(5)
         told(trainer.step, run.steps)

@@ -134,9 +134,14 @@ def lacks(
     far |= {name: two for name, two in sizes.items() if not _near(*two)}
     return (
         *_other_layers(trained, layout),
-        *([] if task is None else _other_task(of.task if isinstance(of, Questions) else of, task)),
+        *([] if task is None else _other_task(one_question(of), one_question(task))),
         *(f"{name} {there:,}, here {here:,}" for name, (there, here) in far.items()),
     )
+
+
+def one_question(task: Task) -> Task:
+    """A task whatever number of its questions is asked at once."""
+    return task.task if isinstance(task, Questions) else task
 
 
 def _other_task(trained: Task, asked: Task) -> list[str]:

@@ -14,9 +14,10 @@ from separatrix.core.document.markdown import plain
 from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
 from separatrix.findings.claims import CLAIM, Claims
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
+from separatrix.findings.own import one_question
 from separatrix.findings.results import Cell, Results, middle, shown
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Questions, Task, parse_task
+from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge
 
 SHOWN = Fraction(1, 20)
@@ -134,7 +135,7 @@ def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> 
     )
     tested = {(one.contrast.one, one.contrast.other): one.p for one in found}
     claims = Claims(results, tested, f"{experiment.name}.md")
-    drawn = {f"picture {name}".strip(): "" for name in ("", *experiment.pictures)}
+    drawn = dict.fromkeys(pictures(experiment), "")
     known = {"table": markdown(results), "contrasts": said, **drawn}
     return claims.fill(experiment.text, {**known, **parts}, experiment.first)
 
@@ -146,7 +147,7 @@ def section(
     what `text` raises.
     """
     images = {
-        f"picture {name}".strip(): f"![{alternative(one)}]({folder}{file})"
+        name: f"![{alternative(one)}]({folder}{file})"
         for name, (file, one) in pictures(experiment).items()
     }
     parts = [f"{heading} `{experiment.name}`: {experiment.title}", plain(experiment.question)]
@@ -160,10 +161,10 @@ def section(
 
 
 def pictures(experiment: Experiment) -> dict[str, tuple[str, Picture]]:
-    """Name -> file and picture; one of all cells, called "", where the page names none."""
+    """What stands for it in the text -> file and picture; one of all cells where none is named."""
     named = experiment.pictures or {"": Picture(f"{experiment.title}. {experiment.question}")}
     return {
-        name: (f"experiment-{'-'.join(filter(None, (experiment.name, name)))}.svg", one)
+        f"picture {name}".strip(): (f"experiment-{experiment.name}-{name}".strip("-") + ".svg", one)
         for name, one in named.items()
     }
 
@@ -217,7 +218,7 @@ def _commits(results: Results) -> list[str]:
 
 def proved(stack: Architecture, task: Task) -> str:
     """The strongest verdict on a task of which one question is asked."""
-    found = judge(stack, task.task if isinstance(task, Questions) else task)[0]
+    found = judge(stack, one_question(task))[0]
     return found.status if found.status == "OPEN" else f"{found.status} ({found.theorem})"
 
 

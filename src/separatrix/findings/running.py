@@ -83,24 +83,23 @@ def tabled(
     cores: int,
     device: str,
 ) -> Table:
-    """The table of what a store has of some cells. A cell of which nothing has ended is left
-    out.
+    """The table of what a store has of some cells. A cell of which nothing has ended is left out,
+    and where other code than this has trained, the commit is unknown.
     """
     rows: list[Row] = []
+    # a store may hold other trials, which other code has trained
+    versions: set[str] = set()
     for cell in cells:
-        kept = [(run, stored[run.key].outcome) for run in cell.runs if run.key in stored]
-        if pairs := [(run, outcome) for run, outcome in kept if outcome is not None]:
+        own = [(run, stored[run.key]) for run in cell.runs if run.key in stored]
+        versions |= {row.version for _, row in own if row.version}
+        if pairs := [(run, row.outcome) for run, row in own if row.outcome is not None]:
             rows.append(tabled_row(cell.labels, pairs))
-    made = provenance(
-        f"separatrix train {experiment.name}",
-        # a store may hold other trials, which other code has trained
-        versions={
-            row.version
-            for cell in cells
-            for run in cell.runs
-            if (row := stored.get(run.key)) is not None and row.version
-        },
-        seconds=sum(trial.seconds for row in rows for trial in row.every),
+    made = Provenance(
+        commit=commit() if versions <= {code_version()} else UNKNOWN,
+        version=", ".join(sorted(versions)) or code_version(),
+        command=f"separatrix train {experiment.name}",
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        seconds=round(sum(trial.seconds for row in rows for trial in row.every), 1),
         cores=cores,
         device=device,
     )
@@ -137,24 +136,6 @@ def trial(run: Run, outcome: Outcome) -> Outcome:
             " counts of single answers, of an earlier version; train it again in another --store"
         )
     return replace(outcome, seconds=round(outcome.seconds, 3))
-
-
-def provenance(
-    command: str, *, versions: Iterable[str], seconds: float, cores: int, device: str
-) -> Provenance:
-    """`versions` are those of the code that trained: where it was other code than this, the commit
-    is unknown.
-    """
-    own, trained = code_version(), sorted(versions)
-    return Provenance(
-        commit=commit() if {*trained} <= {own} else UNKNOWN,
-        version=", ".join(trained) or own,
-        command=command,
-        date=f"{datetime.now(UTC):%Y-%m-%d}",
-        seconds=round(seconds, 1),
-        cores=cores,
-        device=device,
-    )
 
 
 def commit(package: Path = PACKAGE) -> str:

@@ -114,8 +114,8 @@ class Trial:
     def search(self) -> Experiment:
         """The runs that choose rates."""
         layouts = {name: one.spec for name, one in self.small.items()}
-        grid = {"grid": {"learning_rate": list(RATES)}}
-        return self._experiment("trial-rates", layouts, self.steps // 2, RATE_SEEDS, grid)
+        axes = {"grid": {"learning_rate": list(RATES)}, "seeds": list(RATE_SEEDS)}
+        return self._experiment("trial-rates", layouts, self.steps // 2, axes)
 
     def compared(self, rates: Mapping[str, float]) -> Experiment:
         """The runs that are compared, each layout at its own rate; every pair is a contrast."""
@@ -123,7 +123,7 @@ class Trial:
             name: {"architecture": one.spec, "learning_rate": rates[name]}
             for name, one in self.small.items()
         }
-        found = self._experiment("trial", layouts, self.steps, range(self.seeds), {})
+        found = self._experiment("trial", layouts, self.steps, {"seeds": self.seeds})
         names = tuple(layouts)
         return replace(
             found,
@@ -135,22 +135,17 @@ class Trial:
         )
 
     def _experiment(
-        self,
-        name: str,
-        layouts: Mapping[str, Any],
-        steps: int,
-        seeds: Sequence[int],
-        grid: Mapping[str, Any],
+        self, name: str, layouts: Mapping[str, Any], steps: int, axes: Mapping[str, Any]
     ) -> Experiment:
-        baseline = {"task": self.task.spec, "steps": steps, "tested": TESTED, "batch": BATCH}
-        sizes = {"width": WIDTH, "hidden": HIDDEN, "rule": "study"}
-        sizes["warmup"] = max(1, min(WARMUP, self.steps // 4))
+        sizes = {"width": WIDTH, "hidden": HIDDEN, "batch": BATCH, "tested": TESTED}
+        warmup = max(1, min(WARMUP, self.steps // 4))
+        own = {"task": self.task.spec, "steps": steps, "warmup": warmup, "rule": "study"}
         return Experiment(
             name=name,
             title=f"{' against '.join(layouts)} on {self.task.spec}",
             question="Which of these layouts learns it, by how many seeds, and how soon?",
             layouts=layouts,
-            sweep={"baseline": {**baseline, **sizes}, "seeds": list(seeds), **grid},
+            sweep={"baseline": {**sizes, **own}, **axes},
         )
 
     def plan(self, *, store: Path, workers: int | None, device: str) -> Plan:

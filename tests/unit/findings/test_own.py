@@ -104,6 +104,8 @@ def test_the_same_mechanisms_in_another_order_are_another_layout() -> None:
     [
         ("recall:n=16,K=16,V=16,form=independent", []),
         ("recall:n=20,K=32,V=160,form=independent", []),
+        # as many questions as it was trained on, or one
+        (TASK, []),
         ("recall:n=16,K=16,V=16,form=present", ["form=independent, here present"]),
         ("recall:n=16,K=16,V=161,form=independent", ["V=16, here 161"]),
         ("eva:n=16,V=16", ["task recall, here eva"]),

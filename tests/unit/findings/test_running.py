@@ -16,7 +16,7 @@ from separatrix.core.evidence.canonical import canonical, code_version
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.findings import EXPERIMENTS, experiment
 from separatrix.findings.base import Experiment, recorded_run
-from separatrix.findings.running import UNKNOWN, commit, provenance, runs_of, tabled, trial
+from separatrix.findings.running import UNKNOWN, commit, runs_of, tabled, trial
 from separatrix.stacks.architecture import Architecture
 from separatrix.training.run import Run
 from separatrix.training.sweeps.stored import Stored
@@ -148,8 +148,11 @@ def test_tables_go_through_files(trained: tuple[dict[str, Stored], Table]) -> No
     assert parse(found.text()) == found
 
 
-def test_runs_of_other_code_have_no_commit() -> None:
-    made = provenance("x", versions={"0.0+11111111"}, seconds=1.0, cores=1, device="cpu")
+def test_runs_of_other_code_have_no_commit(
+    small: Experiment, trained: tuple[dict[str, Stored], Table]
+) -> None:
+    rows = {key: replace(row, version="0.0+11111111") for key, row in trained[0].items()}
+    made = tabled(small, small.cells(), rows, cores=1, device="cpu").provenance
     assert (made.commit, made.version) == (UNKNOWN, "0.0+11111111")
 
 

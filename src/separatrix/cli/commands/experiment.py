@@ -73,7 +73,7 @@ def train_experiment(name: str, asked: Asked) -> Told:
 
 def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
     with bar(f"training a run of {wanted.name} again", shown=not asked.as_json) as told:
-        found = check(table, seed=asked.seed, device="cpu", told=told)
+        found = check(table, seed=asked.seed, told=told)
     text = said(found)
     if found.found == "differs":
         raise CheckFailed(text)
