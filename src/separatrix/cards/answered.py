@@ -66,18 +66,14 @@ class Answered:
     credit: float | None = None
     """Mean over the prompts of the share that is right, where several things are asked for."""
 
-    @property
-    def tokens(self) -> int | None:
-        """Tokens of the task's own prompts, one for each value."""
-        return self.task.length if isinstance(self.task, Task) else None
-
     def to_json(self) -> dict[str, Any]:
         """The row with what is proved of it."""
         best = level(self.task)
         above = None if best is None else float(Fraction(self.right, self.total) - best)
         return {
             "task": self.task.spec,
-            "tokens": self.tokens,
+            # of the task's own prompts, one for each value
+            "tokens": self.task.length if isinstance(self.task, Task) else None,
             "model": self.model,
             "manner": self.manner,
             "right": self.right,

@@ -13,7 +13,6 @@ from separatrix.cards.question import (
     CardLine,
     Question,
     beyond,
-    line_of,
 )
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
@@ -109,7 +108,7 @@ def _solved(
             f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
             f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
         )
-    line = line_of(title, verdict, words.text, why)
+    line = CardLine(title, "SOLVABLE", None, words.text, verdict.theorem, verdict, why)
     return [replace(line, steps=(0, most), thought=thought)]
 
 

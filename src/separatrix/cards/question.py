@@ -194,11 +194,11 @@ class Question:
         if here.status == "SOLVABLE":
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
             why = f"Some weights {self.solved} {words.why}"
-            return [line_of(self.title, here, words.text, why)]
+            return [CardLine(self.title, "SOLVABLE", None, words.text, here.theorem, here, why)]
         if self.alone and here.n is not None and here.status == "OPEN":
             fits = f"what it keeps has room for {self.size:,}, and no weights are known"
-            line = CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)
-            return [replace(line, missing=f"room for {self.size:,} facts; no weights are known")]
+            short = f"room for {self.size:,} facts; no weights are known"
+            return [CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND, missing=short)]
         other = here if self.least in (None, self.task) else judge(architecture, self.least)[0]
         for n in (verdict.n for verdict in (other, here) if verdict.n is not None):
             if (record := failure(architecture, self.at(n))) is not None:
@@ -220,7 +220,7 @@ class Question:
             why = f"{means} {words.why}"
             if far:
                 return beyond(title, bound, here, words, why)
-            return line_of(title, record, words.text, why, n=n)
+            return CardLine(title, "FAILS", n, words.text, theorem.key, record, why)
 
         first = line(self.title, self.fails(n, theorem))
         lines = [first if far else replace(first, grade=grade(architecture, self.task))]
@@ -262,10 +262,3 @@ def failure(architecture: Architecture, task: Task) -> Verdict | None:
     """The strongest verdict that says FAILS, or None."""
     found = judge(architecture, task)
     return next((verdict for verdict in found if verdict.status == "FAILS"), None)
-
-
-def line_of(
-    title: str, record: Verdict, text: str, explain: str, *, n: int | None = None
-) -> CardLine:
-    """The line that a record answers."""
-    return CardLine(title, record.status, n, text, record.theorem, record, explain)

@@ -223,24 +223,21 @@ def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}") from None
     for number, line in enumerate(lines[:most], 1):
-        yield _checked(line, f"{path.name}, line {number}")
-
-
-def _checked(line: str, where: str) -> dict[str, Any]:
-    """A line's row. Its hash is that of the rest of it, as research/study/run.py writes it."""
-    try:
-        row = json_object(parse_json(line))
-    except EvidenceError as error:
-        raise SpecError(f"{where}: {error}") from None
-    if row is None or not {"cell", "run", "outcome", "sha256"} <= row.keys():
-        raise SpecError(f"{where}: no row of a run: it lacks cell, run, outcome or sha256")
-    kept = row.pop("sha256")
-    if hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest() != kept:
-        raise SpecError(
-            f"{where}: the hash is not that of the row: it was edited or cut; take the line out,"
-            " and its run is trained again"
-        )
-    return row
+        where = f"{path.name}, line {number}"
+        try:
+            row = json_object(parse_json(line))
+        except EvidenceError as error:
+            raise SpecError(f"{where}: {error}") from None
+        if row is None or not {"cell", "run", "outcome", "sha256"} <= row.keys():
+            raise SpecError(f"{where}: no row of a run: it lacks cell, run, outcome or sha256")
+        # of the rest of the line, as research/study/run.py writes it
+        kept = row.pop("sha256")
+        if hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest() != kept:
+            raise SpecError(
+                f"{where}: the hash is not that of the row: it was edited or cut; take the line"
+                " out, and its run is trained again"
+            )
+        yield row
 
 
 def middle(values: Iterable[float]) -> float:

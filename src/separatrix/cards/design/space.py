@@ -56,9 +56,9 @@ class Arrangement:
         counted = [(layer, times + (i < rest)) for i, layer in enumerate(self.fill)]
         if self.reader is not None:
             counted.append((self.reader, self.reading))
-        bits = sum(times * _cache_bits(layer, context) for layer, times in counted)
-        flops = sum(times * _flops(layer, context) for layer, times in counted)
-        return Cost(bits, flops, self.reading)
+        costs = [(times, *_costs(layer, context)) for layer, times in counted]
+        bits = sum(times * own for times, own, _ in costs)
+        return Cost(bits, sum(times * flops for times, _, flops in costs), self.reading)
 
     def layouts(self) -> list[Layout]:
         """One for every class of placements that the theorems can tell apart."""
@@ -237,13 +237,9 @@ def _reads(layer: Layer) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _cache_bits(layer: Layer, context: int) -> int:
-    return sum(part.cache_bits(context) for part in layer)
-
-
-@lru_cache(maxsize=4096)
-def _flops(layer: Layer, context: int) -> int:
-    return sum(part.flops(context) for part in layer)
+def _costs(layer: Layer, context: int) -> tuple[int, int]:
+    """Bits of cache, and operations to mix a token."""
+    return sum(p.cache_bits(context) for p in layer), sum(p.flops(context) for p in layer)
 
 
 def check_fits(task: Task, context: int) -> None:

@@ -63,7 +63,7 @@ def test_a_dry_run_says_rules_runs_hours_and_memory(
         (["my_mixer", "full", "--task", "recall", "--import", "none.py"], "none.py"),
         (["gdn", "full", "--task", "mqar"], "mqar: the size vocab_size"),
         ([*WORDS[1:], "--hours", "0"], "--hours 0"),
-        ([*WORDS[1:], "--hours", "nan"], "nan is no number"),
+        ([*WORDS[1:], "--hours", "nan"], "'--hours': nan"),
     ],
 )
 def test_what_makes_no_sense(
