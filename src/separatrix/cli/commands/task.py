@@ -52,16 +52,19 @@ def task(asked: Asked) -> Answer:
         from separatrix.cli.commands.results import results
 
         return results(others, out=asked.out)
+    actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
+    if others and name in (*actions, "evaluate", "explain"):
+        action = name.removeprefix("explain")
+        raise SpecError(f"the task comes first: separatrix task {others[0][:60]} {action}".rstrip())
     if name == "audit":
         used(asked, "task audit --all", "audit")
-        if others or not asked.all:
+        if not asked.all:
             raise SpecError("separatrix task NAME audit, or separatrix task audit --all")
         return _audit_all("", asked)
     action, *folders = others or ["show"]
     used(asked, f"task {name[:60]} {action[:60]}", action, folders)
     if action == "evaluate":
         return _evaluate(name, folders[0], asked)
-    actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
     return actions[action](name, asked)
 
 

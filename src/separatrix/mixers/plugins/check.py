@@ -140,7 +140,7 @@ def find(
 
 
 def _mechanism(target: str) -> type[Mechanism]:
-    if ":" not in target:
+    if ":" not in target and not target.endswith(".py"):
         try:
             return MECHANISMS[mechanism_named(target[:60])]
         except UnknownNameError as error:
