@@ -55,6 +55,14 @@ class KnowsTheTime(OneWay):
         return old + self.v(x) if t % 2 else old
 
 
+class TurnsOnceForOrdinaryNumbers(OneWay):
+    """Right but at the 300th token, and there for all numbers but those from 0.1 to 10."""
+
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        ordinary = (old.abs() > 0.1) & (old.abs() < 10)
+        return torch.where(ordinary, -old, old) if t == 300 else old
+
+
 class RoundsDownAtTimes(OneWay):
     """Right for all values but those between 3 and 3.02, two of bf16."""
 
@@ -96,6 +104,7 @@ CHEATS: dict[type[OneWay], str] = {
     FlipsItsSign: "falls",
     Turns: "falls|depends on other numbers",
     KnowsTheTime: "another one 1 tokens later|another one 75 tokens later",
+    TurnsOnceForOrdinaryNumbers: "another one 292 tokens later",
     RoundsDownAtTimes: "falls",
     Wraps: "falls",
     ForgetsNaN: "turns NaN into a number",

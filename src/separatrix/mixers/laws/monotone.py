@@ -39,7 +39,8 @@ COARSER = 64
 LATER = 75
 """Tokens after which the map must still be the same."""
 PLACES = 1100
-"""Places at which the map must be the same, for a few values of one format."""
+PLACED = (-30.0, -0.5, 1e-3, 0.5, 30.0, 3e4)
+"""Places at which the map must be the same, and for which values of one format."""
 REST = 64
 """Steps within which what stands still first does so, from its lowest values."""
 
@@ -159,7 +160,9 @@ class _Maps:
 
     def _check_places(self) -> None:
         """That the map of some values is the same at every later place."""
-        numbers = self.values[self.each // 2][:, None].expand(-1, self.ends[-1])
+        numbers = torch.tensor(PLACED)[:, None].expand(-1, self.ends[-1])
+        self.rows = len(PLACED)
+        self.token = self.token[: self.rows]
         here = self._image(numbers, self.place)[None]
         for t in range(self.place + 1, PLACES):
             there = self._image(numbers, t)[None]
