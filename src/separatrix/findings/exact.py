@@ -36,9 +36,10 @@ def interval(solved: int, seeds: int) -> tuple[Fraction, Fraction]:
     return Fraction(max(low, 0), _STEPS), Fraction(_STEPS - max(high, 0), _STEPS)
 
 
-def sign_flips(pairs: Sequence[tuple[float, float]]) -> Fraction:
+def sign_flips(pairs: Sequence[tuple[float, float]]) -> tuple[Fraction, bool]:
     """The two-sided p of paired values: over all ways to exchange the two of each pair, the share
-    in which the sum of differences of ranks is as far from 0 as it is. Raises SizeError for none.
+    in which the sum of differences of ranks is as far from 0 as it is; and whether that sum says
+    that the first of the pairs are smaller. Raises SizeError for none.
 
     Values are ranked together, equal ones alike, so that only their order counts.
     """
@@ -55,8 +56,9 @@ def sign_flips(pairs: Sequence[tuple[float, float]]) -> Fraction:
             after[value + difference] += ways
             after[value - difference] += ways
         sums = after
-    least = abs(sum(differences))
-    return Fraction(sum(n for value, n in sums.items() if abs(value) >= least), 2 ** len(pairs))
+    far = sum(differences)
+    ways = sum(n for value, n in sums.items() if abs(value) >= abs(far))
+    return Fraction(ways, 2 ** len(pairs)), far < 0
 
 
 def fisher(solved: int, seeds: int, others: int, of: int) -> Fraction:

@@ -15,7 +15,7 @@ from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
 from separatrix.findings.claims import CLAIM, Claims
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
 from separatrix.findings.own import one_question
-from separatrix.findings.results import Cell, Results, middle, shown
+from separatrix.findings.results import Cell, Results, shown
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge
@@ -82,23 +82,21 @@ def markdown(results: Results) -> str:
 def contrasts(named: Sequence[Contrast], results: Results) -> list[Found]:
     """What came of contrasts: an exact test each, Holm over all that are named."""
     tested = [_tested(one, results) for one in named]
-    adjusted = iter(holm([p for p in tested if isinstance(p, Fraction)], len(named)))
+    adjusted = iter(holm([of[0] for of in tested if not isinstance(of, str)], len(named)))
     found: list[Found] = []
-    for one, p in zip(named, tested, strict=True):
-        if isinstance(p, str):
-            found.append(Found(one, None, f"open: {p}"))
+    for one, of in zip(named, tested, strict=True):
+        if isinstance(of, str):
+            found.append(Found(one, None, f"open: {of}"))
             continue
         after, told = next(adjusted), "no difference shown"
         if after <= SHOWN:
-            two = (results.cells[one.one], results.cells[one.other])
-            ahead = min(two, key=lambda cell: (-cell.solved, middle(cell.to_solve)))
-            told = f"shown: {ahead.name} is ahead"
+            told = f"shown: {one.one if of[1] else one.other} is ahead"
         found.append(Found(one, after, f"{told} (p = {probability(after)})"))
     return found
 
 
-def _tested(one: Contrast, results: Results) -> Fraction | str:
-    """The p of one contrast alone, or why it is open."""
+def _tested(one: Contrast, results: Results) -> tuple[Fraction, bool] | str:
+    """The p of one contrast alone, and whether its first cell is ahead; or why it is open."""
     cells: list[Cell] = []
     for name in (one.one, one.other):
         if name not in results.cells:
@@ -116,7 +114,9 @@ def _tested(one: Contrast, results: Results) -> Fraction | str:
     if min(len(first), len(second)) < LEAST_SEEDS:
         return f"fewer than {LEAST_SEEDS} seeds"
     if one.test == "solved":
-        return fisher(cells[0].solved, len(first), cells[1].solved, len(second))
+        solved = [cell.solved for cell in cells]
+        p = fisher(solved[0], len(first), solved[1], len(second))
+        return p, solved[0] * len(second) > solved[1] * len(first)
     if first.keys() != second.keys():
         return "the two have different seeds"
     return sign_flips([(steps, second[seed]) for seed, steps in first.items()])

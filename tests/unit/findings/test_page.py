@@ -78,6 +78,20 @@ def test_contrasts_are_paired_and_adjusted() -> None:
     assert one.p == 1
 
 
+def test_ahead_is_who_the_test_says_and_not_who_solved_more_seeds() -> None:
+    """Nine of ten sooner by more than the tenth is later: 2 of 1,024 ways have a sum as far from 0,
+    that of no pair exchanged and that of all, and two more where the tenth alone is.
+    """
+    sooner = (*range(200, 290, 10), None)
+    later = tuple(range(500, 600, 10))
+    (found,) = contrasts([Contrast("one", "two")], of_table(table({"one": sooner, "two": later})))
+    assert found.p == Fraction(4, 1024)
+    assert found.said.startswith("shown: one is ahead")
+    solved = {"one": SOONER, "two": (None,) * 8}
+    (found,) = contrasts([Contrast("two", "one", "solved")], of_table(table(solved)))
+    assert found.said.startswith("shown: one is ahead")
+
+
 @pytest.mark.parametrize(
     ("cells", "told"),
     [
