@@ -82,6 +82,12 @@ class Trial:
             without = left_out(own)
             dropped = f"; without {', '.join(without)}" if without else ""
             said.append(f"{name}: {len(own)} layers as {len(self.small[name])}: {small}{dropped}")
+            bare = sum(not any(getattr(p, "conv", 0) for p in layer) for layer in self.small[name])
+            if 0 < bare < len(self.small[name]):
+                said.append(
+                    f"{name}: {bare} of {len(self.small[name])} layers have no short convolution,"
+                    " which the others have: what a place shows may be the convolution's"
+                )
             before, after = proved(own, self.asked), proved(self.small[name], self.task)
             said.append(
                 f"{name}, proved of one question: {before} at both sizes"

@@ -57,6 +57,20 @@ def test_vocabularies_that_differ_are_said_not_to_be_kept() -> None:
     assert "32,000" not in "\n".join(made(alike, "recall", seeds=8, steps=0).rules())
 
 
+@each(
+    "layout, bare",
+    [
+        ("gdn(conv=4)*3 + full", "1 of 4"),
+        ("gdn(conv=4)*3 + full(conv=2)", ""),
+        ("gdn*3 + full", ""),
+        ("full*2 + gdn(conv=4)", "2 of 3"),
+    ],
+)
+def test_a_place_that_may_be_a_convolution_is_said(layout: str, bare: str) -> None:
+    told = [line for line in trial(layout, "full*8").rules() if "convolution" in line]
+    assert [line.startswith(f"{layout}: {bare} layers") for line in told] == [True] * bool(bare)
+
+
 @each("steps, warmup", [(3000, 50), (100, 25), (2, 1)])
 def test_the_rate_rises_over_a_quarter_of_few_steps(steps: int, warmup: int) -> None:
     found = trial(steps=steps).compared({"gdn": 6e-3, "full": 3e-3})
