@@ -16,7 +16,14 @@ from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import config_file, label, load_json
-from separatrix.stacks.architecture.hf.fields import Draft, Fields, Layers, Unknown, shown
+from separatrix.stacks.architecture.hf.fields import (
+    WIDTHS,
+    Draft,
+    Fields,
+    Layers,
+    Unknown,
+    shown,
+)
 from separatrix.stacks.architecture.hf.layers import by_pattern, probe, read
 from separatrix.stacks.architecture.hf.notes import (
     QUANTISED,
@@ -227,9 +234,6 @@ def _refuse_other_class(fields: Fields, kind: str) -> None:
             )
 
 
-_WIDTHS = ("hidden_size", "d_model", "n_embd", "embedding_dim")
-
-
 def _preset_like(
     data: Mapping[Any, Any], layers: tuple[tuple[Part, ...], ...], name: str
 ) -> str | None:
@@ -247,7 +251,7 @@ def _preset_like(
 def _agree(data: Mapping[Any, Any], config: Mapping[str, Any]) -> bool:
     known = {**config, **(json_object(config.get("text_config")) or {})}
     own, theirs = (
-        next((fields[name] for name in _WIDTHS if fields.get(name) is not None), None)
+        next((fields[name] for name in WIDTHS if fields.get(name) is not None), None)
         for fields in (data, known)
     )
     # that may differ where the sizes are those of one model

@@ -70,6 +70,8 @@ def mapped(layers: Layers, change: Callable[[Draft], Draft]) -> Layers:
 
 
 LARGEST = 10**9
+WIDTHS = ("hidden_size", "n_embd", "d_model", "embedding_dim")
+"""How files call the width of a model."""
 MOST_LAYERS = 10_000
 
 _TABLES = tomllib.loads(Path(__file__).with_name("fields.toml").read_text(encoding="utf-8"))

@@ -201,7 +201,7 @@ def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> Layers:
 def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
     """Raises ConfigError where a sparse layer's indexer keeps a value per token too."""
     name = "sparse_attention_config.sparse_disable_index_value"
-    off = listed(fields, name, "one_off") or []
+    off = listed(fields, name, "1:off,0:on") or []
     if ("sparse", "on") in zip(kinds, off, strict=False):
         raise fields.error(
             f"'{name}' is {shown(fields.data[name])}: indexers that keep values are not supported;"

@@ -13,23 +13,23 @@ from separatrix.stacks.architecture.hf.rotary_fields import NAMES
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 
 
-def _words() -> dict[str, dict[Any, str]]:
-    """Words in lists of layers -> the kinds that they mean; "@name" stands for those of another
-    list.
+def _meant(text: str) -> dict[Any, str]:
+    """Words in lists of layers -> the kinds that they mean; "@name" stands for those of a list of
+    the table.
     """
-    found: dict[str, dict[Any, str]] = {}
-    for name, text in DATA["words"].items():
-        found[name] = {}
-        for entry in text.split():
-            word, _, kind = entry.partition("=")
-            if entry.startswith("@"):
-                found[name] |= found[entry[1:]]
-            else:
-                found[name][int(word) if word.isdecimal() else word] = kind.replace("_", " ")
+    found: dict[Any, str] = {}
+    for entry in text.split():
+        word, _, kind = entry.partition("=")
+        if entry.startswith("@"):
+            found |= WORDS[entry[1:]]
+        else:
+            found[int(word) if word.isdecimal() else word] = kind.replace("_", " ")
     return found
 
 
-WORDS = _words()
+WORDS: dict[str, dict[Any, str]] = {}
+for _name, _text in DATA["words"].items():
+    WORDS[_name] = _meant(_text)
 
 _DERIVING = (
     *("sliding_window", "use_sliding_window", "max_window_layers", "attention_chunk_size"),
@@ -44,7 +44,8 @@ _DERIVING = (
 
 def listed(fields: Fields, field: str, how: str) -> list[str] | None:
     """The kind of every layer by the field `field`, None where it is absent. `how`: the words in
-    it, "tiled" where they repeat over the depth, "numbers" of the layers of one kind.
+    it ("1:full,0:window", or of the table), "tiled" where they repeat over the depth, "numbers" of
+    the layers of one kind.
     """
     if not fields.has(field):
         return None
@@ -61,7 +62,8 @@ def listed(fields: Fields, field: str, how: str) -> list[str] | None:
         case ["tiled", words]:
             return entries(fields, field, WORDS[words], tiled=True)
         case [words, *flag]:
-            kinds = entries(fields, field, WORDS[words])
+            own = words.replace(":", "=").replace(",", " ")
+            kinds = entries(fields, field, WORDS.get(words) or _meant(own))
             return ["full"] * len(kinds) if flag and fields.flag(flag[-1]) is False else kinds
         case _:
             raise AssertionError(how)

@@ -17,7 +17,7 @@ from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, Unknown
+from separatrix.stacks.architecture.hf.fields import LARGEST, WIDTHS, Fields, Unknown
 from separatrix.stacks.architecture.hf.notes import SECTIONS
 from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.architecture.hf.table import Row
@@ -64,7 +64,7 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
         raise fields.error(
             row.uncounted or "what this model type has beside its mixers is not read"
         )
-    width = fields.needed("hidden_size", "n_embd", "d_model", "embedding_dim")
+    width = fields.needed(*WIDTHS)
     head = width * (architecture.vocabulary or fields.needed("vocab_size"))
     every, experts = _mlps(row, fields, architecture, width)
     tied = fields.flag("tie_word_embeddings")
@@ -401,7 +401,7 @@ class _Widths(NamedTuple):
             dense //= 2
         if "adjusted" in words and dense is not None:
             dense = _adjusted(fields, dense)
-        width = size("hidden_size", "n_embd", "d_model", "embedding_dim") or 0
+        width = size(*WIDTHS) or 0
         if "four" in words and dense is None:
             dense = 4 * width or None
         if "ratio" in words and dense is None:

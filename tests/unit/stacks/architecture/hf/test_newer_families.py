@@ -187,6 +187,52 @@ def test_weights_of_release_5_24(config: dict[str, Any], numbers: int) -> None:
     assert from_config(SIZES | dense).weights is None or "first_k_dense_replace" not in config
 
 
+SCOUT = {
+    **{"model_type": "llama4_text", "num_local_experts": 4, "num_experts_per_tok": 1},
+    **{"intermediate_size": 16, "intermediate_size_mlp": 48, "rope_theta": 10_000.0},
+    **{"attention_chunk_size": 32, "no_rope_layers": [1, 1, 1, 0] * 2},
+}
+
+
+@each(
+    "said, sparse",
+    [
+        ({}, 8),
+        ({"moe_layers": [1, 3, 5, 7]}, 4),
+        ({"moe_layers": []}, 0),
+        ({"interleave_moe_layer_step": 2}, 4),
+        ({"interleave_moe_layer_step": 2, "moe_layers": [0]}, 1),
+    ],
+)
+def test_dense_layers_of_llama_4_have_a_width_of_their_own(
+    said: dict[str, Any], sparse: int
+) -> None:
+    """Three maps of 64 x 48 in them; in the others a router of 4 x 64, an expert for all tokens and
+    4 of which one is chosen, each three maps of 64 x 16.
+    """
+    found = from_config(SIZES | SCOUT | said).weights
+    assert found is not None
+    assert found.mlps == sparse * (4 * 64 + 3 * 64 * 16) + (8 - sparse) * 3 * 64 * 48
+    assert sum(own.layers * own.every * own.size for own in found.experts) == sparse * 4 * 3 * 1024
+
+
+@each(
+    "config, word",
+    [
+        (SCOUT | {"moe_layers": 3}, "'moe_layers' is 3"),
+        (HY_V4 | ROUTED | {"mlp_layer_types": ["dense"] * 3}, "'mlp_layer_types' has 3 entries"),
+        (HY_V4 | ROUTED | {"first_k_dense_replace": 2}, "'first_k_dense_replace' is 2"),
+        (HY_V4 | ROUTED | {"first_k_dense_replace": None}, "'mlp_layer_types' is missing"),
+    ],
+)
+def test_where_experts_stand_is_told_or_weights_are_not(config: dict[str, Any], word: str) -> None:
+    found = from_config(SIZES | config)
+    assert found.weights is None
+    assert word in str(found.uncounted)
+    # ROUTED says that one layer is dense, as transformers' class has it
+    assert from_config(SIZES | HY_V4 | ROUTED).weights is not None
+
+
 def test_gates_of_laguna_are_one_a_head_or_one_a_number() -> None:
     """The difference: 64 x (24 - 1) weights for each of 44 heads in eight layers."""
     sizes = EXPERTS | {"shared_expert_intermediate_size": 16, "intermediate_size": 48}
