@@ -128,6 +128,16 @@ def _completing(what: str) -> Callable[[click.Context, list[str], str], list[str
     return beginning
 
 
+class _Command(TyperCommand):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A second value of an option that takes one would be dropped without a word."""
+        _, _, said = self.make_parser(ctx).parse_args(list(args))
+        for one in (one for one in said if isinstance(one, click.Option)):
+            if (times := said.count(one)) > 1 and not (one.multiple or one.is_flag):
+                raise click.UsageError(f"{one.opts[0]} takes one value and has {times}.", ctx)
+        return super().parse_args(ctx, args)
+
+
 def command(body: Callable[[Asked], Answer]) -> TyperCommand:
     """A command that takes what the table says under the body's name, and prints its answer; an
     answer that is a failure ends with its code.
@@ -147,7 +157,7 @@ def command(body: Callable[[Asked], Answer]) -> TyperCommand:
             raise typer.Exit(answer.code)
 
     takes = [_declared(one, row) for one, row in COMMANDS[name]["takes"].items()]
-    return TyperCommand(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
+    return _Command(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
 
 
 STDIN = "-"

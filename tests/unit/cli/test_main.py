@@ -63,6 +63,10 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["task", "sample", "eva:n=8"], "task eva:n=8 sample"),
         (["check-mechanism", "mine.py"], "'mine.py' names no class"),
         (["verify", "no-such-file"], "no such file"),
+        (
+            ["analyze", "full", "--context", "8", "--context=9"],
+            "--context takes one",
+        ),
         (["reproduce", "--config", "qwen4"], "qwen4"),
     ],
 )
