@@ -247,3 +247,31 @@ def test_other_formats(name: str) -> None:
     with torch.inference_mode():
         found = copy.deepcopy(built.model).to(dtype)(torch.from_numpy(tokens)).argmax(-1).tolist()
     assert found == built.task.answer(tokens).tolist()
+
+
+@each(
+    "text, stack",
+    [
+        ("cgram:n=40,V=256,c=2", "full*2 @ heads=2, head_dim=24"),
+        ("cgram:n=60,V=16,c=4", "full*2 @ heads=4, head_dim=24"),
+        ("recall:n=10,K=6000,V=64", "full + full(qk_norm=head) @ head_dim=24"),
+        ("cgram:n=11,V=4,c=2", ROTATED),
+    ],
+)
+def test_codes_that_half_formats_hold_are_compared_as_exactly_as_in_float32(
+    text: str, stack: str
+) -> None:
+    """The bits of a token are -1 and 1 whatever the format, though those of none are not 0: many
+    of them are compared in bf16, too, as the card promises where there are addresses.
+    """
+    task, declared = parse_task(text), Architecture.parse(f"{stack}, bf16")
+    if "rope" not in stack:
+        assert built_by(judge(declared, task)[0]) == (f"induction-{task.name}",)
+    built = construct(task, declared, f"induction-{task.name}")
+    assert [float(layer["score_error"]) < 0.5 for layer in built.record.proof["layers"]] == [
+        True
+    ] * 2
+    tokens = task.sample(100, np.random.default_rng(3)).tokens
+    with torch.inference_mode():
+        found = copy.deepcopy(built.model).bfloat16()(torch.from_numpy(tokens)).argmax(-1).tolist()
+    assert found == task.answer(tokens).tolist()

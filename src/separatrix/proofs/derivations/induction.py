@@ -84,7 +84,7 @@ def _brought(
     id, and by that of the token 1, ..., c before them.
     """
     at = Embedded.of(model, task.length + 1, arithmetic)
-    letters, places = slice(0, task.vocabulary), slice(1, None)
+    letters, places, none = slice(0, task.vocabulary), slice(1, None), slice(-1, None)
     start = at.start(task.vocabulary)
     tokens = stacked(at.tokens(letters, places), start)
     heads = Heads.of(part, OPTIONS)
@@ -101,7 +101,8 @@ def _brought(
         wrote.append(heads.written(given))
         own = tokens if lag == 0 else tokens.hull().repeated(len(tokens.mid))
         mixed.append(add(own, wrote[-1], RESIDUAL))
-    views = [part.after_mlp(rows) for rows in mixed]
+    # of tokens alone nothing is rounded; of none something is
+    views = [stacked(*(part.after_mlp(x.rows(some)) for some in (letters, none))) for x in mixed]
     left = left_of(part, wrote[1:], views[1:], room_of(part, *mixed[1:]))
     layer = all_of([one.reading for one in found]).layer(_BRINGS, left, tokens=before)
     return layer, views
@@ -128,10 +129,9 @@ def _lead(views: list[Enclosure], head: Head, where: str) -> tuple[Lead, float, 
 
     # what is left where there is no token is told less closely than tokens are
     right = error([table.rows(slice(0, -1)) for table in keys])
-    name = "what stood behind the same tokens"
     leads = [
-        least_of(among, right, name, where),
-        least_of(over_none, (right + error(keys)) / 2, name, where),
+        least_of(among, right, _FINDS, where),
+        least_of(over_none, (right + error(keys)) / 2, _FINDS, where),
     ]
     terms = int((asked.used & _widest(keys, teller).used).sum())
     return min(leads, key=lambda one: one.least), sum(lowest) - right * (1 + 2.0**-40), terms
