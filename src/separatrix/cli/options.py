@@ -130,11 +130,10 @@ def _completing(what: str) -> Callable[[click.Context, list[str], str], list[str
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """A second value of an option that takes one would be dropped without a word."""
+        """As ever the last value of an option counts, but a task would be dropped unasked."""
         _, _, said = self.make_parser(ctx).parse_args(list(args))
-        for one in (one for one in said if isinstance(one, click.Option)):
-            if (times := said.count(one)) > 1 and not (one.multiple or one.is_flag):
-                raise click.UsageError(f"{one.opts[0]} takes one value and has {times}.", ctx)
+        if any(one.name == "task" and not one.multiple and said.count(one) > 1 for one in said):
+            raise click.UsageError("--task is given twice, and takes one task here.", ctx)
         return super().parse_args(ctx, args)
 
 

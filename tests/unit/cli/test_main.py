@@ -63,10 +63,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["task", "sample", "eva:n=8"], "task eva:n=8 sample"),
         (["check-mechanism", "mine.py"], "'mine.py' names no class"),
         (["verify", "no-such-file"], "no such file"),
-        (
-            ["analyze", "full", "--context", "8", "--context=9"],
-            "--context takes one",
-        ),
+        (["trial", "full", "gdn", "--task", "eva", "--task=recall"], "--task is given twice"),
         (["reproduce", "--config", "qwen4"], "qwen4"),
     ],
 )
