@@ -104,7 +104,7 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
         (("task", "eva:n=4", "audit", "--all"), "leave sizes and --number out"),
         (("task", "eva", "audit", "--all", "--number", "200"), "leave sizes and --number out"),
         (("task", "audit"), "task audit --all"),
-        (("task", "audit", "eva", "--all"), "task NAME audit"),
+        (("task", "audit", "eva", "--all"), "task eva audit"),
         (("task", "evs", "audit", "--all"), "Did you mean 'eva'"),
         (("task", "eva", "audit", "--out", "x"), "add --all"),
         (("task", "eva:esay", "sample"), "expected size=value, found 'esay'"),
