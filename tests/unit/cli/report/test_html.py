@@ -255,6 +255,15 @@ def test_a_damaged_bundle_is_refused_in_one_line(damage: Any, message: str) -> N
     assert "\n" not in str(caught.value)
 
 
+def test_a_cell_without_a_verdict_has_no_chart_of_bits() -> None:
+    body = fake_bundle()
+    kinds = {digest: record["kind"] for digest, record in body["records"].items()}
+    for cell in body["cells"]:
+        cell["records"] = [one for one in cell["records"] if kinds[one] != "verdict"]
+    # three rows of three columns draw it
+    assert render_html(fake_bundle()).count("<figure") - render_html(body).count("<figure") == 9
+
+
 def test_the_deciding_verdict_comes_first() -> None:
     body = fake_bundle()
     cell = view(body).cells["linear", "eva"]
