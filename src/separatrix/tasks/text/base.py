@@ -4,14 +4,28 @@ any prompt of the task, a chance level, texts.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from separatrix.core.errors import SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Described
 from separatrix.tasks.text.names import PATTERN
+
+QUESTION: Final = "\n\nQuestion: "
+"""Stands between what is told and the question."""
+_SPACING: Final = re.compile(r"^\s|\s$|[^\S ]| (?= )")
+"""White space that no part of a prompt has."""
+_SHOWN: Final = 80
+
+
+def short(text: str) -> str:
+    """Text on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
 
 
 class TextItem(NamedTuple):
@@ -54,13 +68,13 @@ class TextTask(Described):
 
     @property
     @abstractmethod
-    def chance(self) -> Fraction:
-        """Accuracy of a guess among the choices, exact."""
-
-    @property
     def candidates(self) -> int:
         """Names that one name of an answer is guessed from."""
-        return round(1 / self.chance)
+
+    @property
+    def chance(self) -> Fraction:
+        """Accuracy of a guess among the choices, exact."""
+        return Fraction(1, self.candidates)
 
     def audited(self, item: TextItem) -> str:
         """The name of an answer that the audit guesses, one of `item.choices`."""
@@ -101,6 +115,35 @@ class TextTask(Described):
         """The sentences of the prompt that lead to the answer, in the order in which they are
         needed. Raises as `answer` does.
         """
+
+    def _apart(self, prompt: str, cue: str) -> tuple[str, str]:
+        """What a prompt tells, and its question. Raises SpecError for text of another form: other
+        white space than single blanks, or another last line than `cue`.
+        """
+        if not isinstance(prompt, str):
+            raise SpecError(f"{self.spec}: a prompt is text, but this is a {type(prompt).__name__}")
+        told, parted, rest = prompt.partition(QUESTION)
+        question, newline, last = rest.partition("\n")
+        if not parted or not newline:
+            raise SpecError(
+                f"{self.spec}: '{short(prompt)}' is no prompt: a text, an empty line, a line"
+                f" 'Question: ...' and a line '{cue}'"
+            )
+        for part, start in (
+            (told, 0),
+            (question, len(told + parted)),
+            (last, len(prompt) - len(last)),
+        ):
+            if found := _SPACING.search(part):
+                at = start + found.start()
+                before = f" after {prompt[max(0, at - 20) : at]!r}" if at else ""
+                raise SpecError(
+                    f"{self.spec}: character {at + 1} is {prompt[at]!r}{before}; words stand one"
+                    " blank apart, all that is told on one line, and nothing follows the last"
+                )
+        if last != cue:
+            raise SpecError(f"{self.spec}: the last line is '{short(last)}', not '{cue}'")
+        return told, question
 
     def target(self, item: TextItem) -> str:
         """What is to be written after the prompt: the answer, or the steps and then the answer."""

@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import require
-from separatrix.tasks.text.base import TextTask
+from separatrix.tasks.text.base import QUESTION, TextTask, short
 from separatrix.tasks.text.names import PATTERN, names
-from separatrix.tasks.text.reader import QUESTION, short
 
 SHORTEST: Final = 6
 _LONGEST: Final = 12
@@ -165,15 +164,7 @@ class Haystack(TextTask):
         """The needles of a prompt, in their order, and its question. Raises SizeError for a text of
         another length, SpecError for a sentence that is neither a needle nor filler.
         """
-        if not isinstance(prompt, str):
-            raise SpecError(f"{self.spec}: a prompt is text, but this is a {type(prompt).__name__}")
-        told, parted, rest = prompt.partition(QUESTION)
-        question, newline, cue = rest.partition("\n")
-        if not parted or not newline or cue != CUE:
-            raise SpecError(
-                f"{self.spec}: '{short(prompt)}' is no prompt: a text, an empty line, a line"
-                f" 'Question: ...' and a line '{CUE}'"
-            )
+        told, question = self._apart(prompt, CUE)
         if (words := told.count(" ") + 1) != self.length:
             raise SizeError(
                 f"{self.spec}: the text has {words:,} words; an instance has {self.length:,}"

@@ -4,28 +4,26 @@ shape about the same things.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.text.base import TextItem, TextTask
+from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
 from separatrix.tasks.text.names import names, some_names
-from separatrix.tasks.text.reader import (
-    QUESTION,
-    Fact,
-    Reading,
-    Table,
-    facts_per_chain,
-    most_facts,
-    names_needed,
-    objects,
-    read,
-    short,
+from separatrix.tasks.text.templates import (
+    HOLE,
+    MIXED,
+    MOST_HOPS,
+    TEMPLATES,
+    Relation,
+    Stage,
+    partner,
 )
-from separatrix.tasks.text.templates import MIXED, MOST_HOPS, TEMPLATES, Relation, Stage, partner
 
 WORDS = Words.read("""
     Composition in words: k hops through facts that stand in the prompt, among facts of the same
@@ -82,17 +80,38 @@ _ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
 """How a fact's place grows with its hop."""
 _LEAST_CHAINS: Final = (2, 3)
 """Without decoys, and with: of two chains a decoy tells the other end."""
+_NAME: Final = re.compile(r"\b(?!The\b)[A-Z][a-z]+\b")
+
+
+class Fact(NamedTuple):
+    """A relation, and the two names that it joins."""
+
+    relation: Relation
+    subject: str
+    object: str
+
+    @property
+    def text(self) -> str:
+        return self.relation.tell(self.subject, self.object)
+
+
+Table = dict[str, Fact]
+"""Facts by subject."""
+
+
+def _objects(table: Table) -> set[str]:
+    return {fact.object for fact in table.values()}
 
 
 @dataclass(frozen=True)
 class Story:
     """What an instance tells: chains of names, the one asked for first, joined by `hops`, and all
-    facts as they stand: relation, subject, object.
+    facts as they stand.
     """
 
     hops: tuple[Relation, ...]
     chains: list[list[str]]
-    facts: list[tuple[Relation, str, str]]
+    facts: list[Fact]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,20 +143,7 @@ class MultiHop(TextTask):
         require(self.name, "k", self.k, 1, MOST_HOPS)
         require(self.name, "decoys", self.decoys, 0, 1)
         least = _LEAST_CHAINS[self.decoys] * self._per_chain
-        most = most_facts(self.k, self.decoys)
-        if type(self.n) is int and self.n < least:
-            needs = (
-                f"three chains of k={self.k} facts with their decoys need n of at least {least}"
-                if self.decoys
-                else f"the chain of k={self.k} facts and one beside it need n of at least {least}"
-            )
-            raise SizeError(f"{self.name}: n is {self.n}; {needs}")
-        if type(self.n) is int and self.n > most:
-            raise SizeError(
-                f"{self.name}: n is too large; with k={self.k} there are names for n of at most"
-                f" {most}"
-            )
-        require(self.name, "n", self.n, least, most)
+        require(self.name, "n", self.n, least, self._most)
         for size, value, known in (
             ("style", self.style, tuple(_CUES)),
             ("template", self.template, (*TEMPLATES, MIXED)),
@@ -152,7 +158,25 @@ class MultiHop(TextTask):
 
     @property
     def _per_chain(self) -> int:
-        return facts_per_chain(self.k, self.decoys)
+        """k facts; with decoys one beside each and one that leads on."""
+        return 2 * self.k + 1 if self.decoys else self.k
+
+    def _needed(self, n: int) -> int:
+        """Names of n facts: k + 1 for every whole chain and those of a shorter one; with decoys k +
+        2 and two for each fact left over.
+        """
+        whole, rest = divmod(n, self._per_chain)
+        return whole * (self.k + 1 + self.decoys) + (2 * rest if self.decoys else rest + (rest > 0))
+
+    @property
+    def _most(self) -> int:
+        """The largest n up to which there are names for every one."""
+        every, each = len(names()), self._per_chain
+        # from the last number of chains that leave names for all facts left over
+        n = (every - 2 * each) // (self.k + 1 + self.decoys) * each
+        while self._needed(n + 1) <= every:
+            n += 1
+        return n
 
     @property
     def candidates(self) -> int:
@@ -165,13 +189,9 @@ class MultiHop(TextTask):
             "facts": self.n,
             "hops": self.k,
             "candidates": self.candidates,
-            "names in a text": names_needed(self.k, self.n, self.decoys),
+            "names in a text": self._needed(self.n),
             "names in all": len(names()),
         }
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.candidates)
 
     def level(self, probe: str) -> Fraction:
         """One hop is asked for by a key, and the name behind a key nearby is one way to find it.
@@ -193,42 +213,39 @@ class MultiHop(TextTask):
         asked = [
             stage[which] for stage, which in zip(stages, rng.integers(2, size=9), strict=False)
         ]
-        drawn = iter(some_names(names_needed(self.k, self.n, self.decoys), rng))
+        drawn = iter(some_names(self._needed(self.n), rng))
         whole = self.candidates
         rest = self.n - whole * self._per_chain
         chains = [[next(drawn) for _ in range(len(asked) + 1)] for _ in range(whole)]
         joined = [
-            (hop, asked[hop], chain[hop], chain[hop + 1])
+            (hop, Fact(asked[hop], chain[hop], chain[hop + 1]))
             for chain in chains
             for hop in range(len(asked))
         ]
         if self.decoys:
-            joined += [
-                (self.k, asked[self.k], next(drawn), next(drawn)) for _ in range(rest)
-            ] + _decoys(stages[: self.k], asked, chains, rng)
+            onward = [Fact(asked[self.k], next(drawn), next(drawn)) for _ in range(rest)]
+            joined += [(self.k, fact) for fact in onward]
+            joined += _decoys(stages[: self.k], asked, chains, rng)
         elif rest:
             chains.append([next(drawn) for _ in range(rest + 1)])
-            joined += [(hop, asked[hop], *chains[-1][hop : hop + 2]) for hop in range(rest)]
+            joined += [(hop, Fact(asked[hop], *chains[-1][hop : hop + 2])) for hop in range(rest)]
         told = [joined[place] for place in rng.permutation(self.n)]
-        if way := _ORDERS[self.facts]:
-            # a stable sort: facts of one hop stay in random order
-            told.sort(key=lambda fact: way * fact[0])
-        return Story(tuple(asked[: self.k]), chains, [fact[1:] for fact in told])
+        # a stable sort: facts of one hop stay in random order
+        told.sort(key=lambda fact: _ORDERS[self.facts] * fact[0])
+        return Story(tuple(asked[: self.k]), chains, [fact for _, fact in told])
 
     def write(self, story: Story) -> TextItem:
         """The instance that tells a story."""
-        hops = story.hops
         asked = story.chains[0]
-        facts = [relation.tell(subject, object) for relation, subject, object in story.facts]
-        thing = hops[0].subject.of(asked[0])
-        for hop in hops[:-1]:
-            thing = hop.phrase.format(s=thing)
-        prompt = (
-            f"{' '.join(facts)}{QUESTION}{hops[-1].question.format(s=thing)}\n{_CUES[self.style]}"
+        told = " ".join(fact.text for fact in story.facts)
+        question = _question(story.hops, asked[0])
+        steps = tuple(
+            hop.tell(asked[place], asked[place + 1]) for place, hop in enumerate(story.hops)
         )
-        steps = tuple(hop.tell(asked[place], asked[place + 1]) for place, hop in enumerate(hops))
         ends = sorted(chain[self.k] for chain in story.chains[: self.candidates])
-        return TextItem(prompt, asked[self.k], steps, tuple(ends))
+        return TextItem(
+            f"{told}{QUESTION}{question}\n{_CUES[self.style]}", asked[self.k], steps, tuple(ends)
+        )
 
     def target(self, item: TextItem) -> str:
         return (
@@ -247,135 +264,163 @@ class MultiHop(TextTask):
     def _templates(self) -> tuple[str, ...]:
         return tuple(TEMPLATES) if self.template == MIXED else (self.template,)
 
+    @property
+    def _relations(self) -> list[Relation]:
+        return [one for template in self._templates for one in TEMPLATES[template].relations]
+
+    @property
+    def _worded(self) -> str:
+        plural = "s" if len(self._templates) > 1 else ""
+        return f"in the words of the template{plural} {', '.join(self._templates)}"
+
+    def _refused(self, said: str) -> SizeError:
+        return SizeError(f"{self.spec}: {said}")
+
     def _chain(self, prompt: str) -> list[Fact]:
         """The facts that the question leads through. Raises SpecError or SizeError for text that
         is no instance.
         """
-        reading = read(prompt, self._templates)
-        if reading.cue != _CUES[self.style]:
-            raise SpecError(
-                f"{self.spec}: the last line is '{short(reading.cue)}'; with style={self.style} it"
-                f" is '{_CUES[self.style]}'"
-            )
-        if len(reading.hops) != self.k:
-            raise SizeError(
-                f"{self.spec}: the question has {len(reading.hops)} hops; an instance has"
-                f" k={self.k}"
-            )
-        tables = self._tables(reading)
+        told, question = self._apart(prompt, _CUES[self.style])
+        hops, at = self._hops(question)
+        facts = self._told(told)
+        if len(hops) != self.k:
+            raise self._refused(f"the question has {len(hops)} hops; an instance has k={self.k}")
         chain = []
-        at = reading.subject
-        for table in tables:
+        for table in self._tables(facts, hops):
             if at not in table:
-                raise SizeError(
-                    f"{self.spec}: the chain breaks at {at}: no fact of the prompt leads on from"
-                    " there"
+                raise self._refused(
+                    f"the chain breaks at {at}: no fact of the prompt leads on from there"
                 )
             chain.append(table[at])
             at = table[at].object
         return chain
 
-    def _tables(self, reading: Reading) -> list[Table]:
+    def _told(self, told: str) -> list[Fact]:
+        """Every sentence as a fact."""
+        known = {relation.sentence: relation for relation in self._relations}
+        facts = []
+        for place, text in enumerate(re.split(r"(?<=\.) ", told), start=1):
+            relation = known.get(_NAME.sub(HOLE, text))
+            # a hole in the text itself would pass for a name
+            if relation is None or HOLE in text:
+                raise SpecError(
+                    f"{self.spec}: sentence {place}, '{short(text)}', is no fact {self._worded}"
+                )
+            named = _NAME.findall(text)
+            facts.append(Fact(relation, *(named if relation.subject_first else named[::-1])))
+        return facts
+
+    def _hops(self, question: str) -> tuple[list[Relation], str]:
+        """The relations that a question follows, the first hop first, and the name it begins at."""
+
+        def found(text: str, wording: str) -> Relation | None:
+            begins = ((one, getattr(one, wording).partition("{s}")[0]) for one in self._relations)
+            return next((one for one, begin in begins if text.startswith(begin)), None)
+
+        hops: list[Relation] = []
+        rest, wording = question, "question"
+        while relation := found(rest, wording):
+            hops.insert(0, relation)
+            rest = rest[len(getattr(relation, wording).partition("{s}")[0]) :]
+            wording = "phrase"
+        named = _NAME.findall(rest)
+        if not hops or len(named) != 1 or question != _question(hops, named[0]):
+            raise SpecError(f"{self.spec}: '{short(question)}' is no question {self._worded}")
+        if not any(TEMPLATES[template].has(hops) for template in self._templates):
+            raise SpecError(
+                f"{self.spec}: '{short(question)}' asks for hops that do not follow one another"
+                f" {self._worded}"
+            )
+        return hops, named[0]
+
+    def _tables(self, facts: list[Fact], hops: list[Relation]) -> list[Table]:
         """For every hop its facts by subject, or SizeError where they are ambiguous or not those
         of an instance.
         """
-        known = [TEMPLATES[name] for name in self._templates]
-        stages = [stage for template in known for stage in template.stages]
-        hop_of = {hop.sentence: place for place, hop in enumerate(reading.hops)}
-        decoy_of: dict[str, int] = {}
-        further: set[str] = set()
-        if self.decoys:
-            beside = (partner(hop, stages) for hop in reading.hops)
-            decoy_of = {decoy.sentence: place for place, decoy in enumerate(beside)}
-            further = {
-                relation.sentence
-                for template in known
-                for relation in template.relations
-                if template.has((*reading.hops, relation))
-            }
-        tables: list[Table] = [{} for _ in reading.hops]
-        decoys: list[Table] = [{} for _ in reading.hops]
+        templates = [TEMPLATES[name] for name in self._templates]
+        stages = [stage for template in templates for stage in template.stages]
+        tables, decoys = ([Table() for _ in hops] for _ in range(2))
         onward: Table = {}
+        where: dict[Relation, tuple[int, Table]] = {}
+        if self.decoys:
+            for template in templates:
+                further = [one for one in template.relations if template.has((*hops, one))]
+                where |= dict.fromkeys(further, (self.k, onward))
+            beside = [partner(hop, stages) for hop in hops]
+            where |= {one: (hop, decoys[hop]) for hop, one in enumerate(beside)}
+        where |= {one: (hop, tables[hop]) for hop, one in enumerate(hops)}
         order: list[int] = []
-        for fact in reading.facts:
-            if fact.sentence in hop_of:
-                order.append(hop_of[fact.sentence])
-                table = tables[order[-1]]
-            elif fact.sentence in decoy_of:
-                order.append(decoy_of[fact.sentence])
-                table = decoys[order[-1]]
-            elif fact.sentence in further:
-                order.append(self.k)
-                table = onward
-            else:
-                raise SizeError(
-                    f"{self.spec}: '{fact.text}' tells of a relation that is no hop of the question"
+        for fact in facts:
+            if fact.relation not in where:
+                raise self._refused(
+                    f"'{fact.text}' tells of a relation that is no hop of the question"
                 )
+            hop, table = where[fact.relation]
+            order.append(hop)
             other = table.setdefault(fact.subject, fact)
             if other is not fact:
-                what = (
-                    "stands twice" if other.object == fact.object else f"contradicts '{other.text}'"
-                )
-                raise SizeError(f"{self.spec}: '{fact.text}' {what}")
+                twice = "stands twice" if other == fact else f"contradicts '{other.text}'"
+                raise self._refused(f"'{fact.text}' {twice}")
         if len(order) != self.n:
-            raise SizeError(
-                f"{self.spec}: the prompt has {len(order)} facts; an instance has n={self.n}"
-            )
+            raise self._refused(f"the prompt has {len(order)} facts; an instance has n={self.n}")
         self._check_chains(tables)
         if self.decoys:
             for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
                 self._check_decoys(hop, table, others)
             self._check_onward(tables[-1], onward)
-        self._check_names([*tables, onward])
-        way = _ORDERS[self.facts]
-        if way and order != sorted(order, key=lambda hop: way * hop):
-            raise SizeError(
-                f"{self.spec}: the facts do not stand in the order of facts={self.facts}"
+        things = {name for table in (*tables, onward) for name in (*table, *_objects(table))}
+        if len(things) != self._needed(self.n):
+            raise self._refused(
+                "two things bear one name, or two chains meet; the names of an instance are"
+                " distinct"
             )
+        if order != sorted(order, key=lambda hop: _ORDERS[self.facts] * hop):
+            raise self._refused(f"the facts do not stand in the order of facts={self.facts}")
         return tables
 
     def _check_chains(self, tables: list[Table]) -> None:
         """Raises SizeError unless the facts form whole chains, and without decoys one of the
         rest.
         """
+        reached = set(tables[0])
         for hop, table in enumerate(tables):
             due = self.candidates + (not self.decoys and hop < self.n % self.k)
             if len(table) != due:
-                raise SizeError(
-                    f"{self.spec}: {len(table)} facts are of hop {hop + 1}; an instance has {due}"
+                raise self._refused(
+                    f"{len(table)} facts are of hop {hop + 1}; an instance has {due}"
                 )
-            reached = objects(tables[hop - 1]) if hop else table.keys()
-            if not table.keys() <= reached:
-                raise SizeError(
-                    f"{self.spec}: no fact of hop {hop} leads to {min(table.keys() - reached)}; its"
-                    " chain is broken"
+            if alone := table.keys() - reached:
+                raise self._refused(
+                    f"no fact of hop {hop} leads to {min(alone)}; its chain is broken"
                 )
+            reached = _objects(table)
 
     def _check_decoys(self, hop: int, table: Table, decoys: Table) -> None:
-        if decoys.keys() != table.keys() or objects(decoys) != objects(table):
-            raise SizeError(
-                f"{self.spec}: the decoys of hop {hop + 1} do not join its subjects to its objects"
+        if decoys.keys() != table.keys() or _objects(decoys) != _objects(table):
+            raise self._refused(
+                f"the decoys of hop {hop + 1} do not join its subjects to its objects"
             )
         for subject, fact in decoys.items():
             if fact.object == table[subject].object:
-                raise SizeError(
-                    f"{self.spec}: '{fact.text}' leads where '{table[subject].text}' does; a decoy"
-                    " leads to another chain"
+                raise self._refused(
+                    f"'{fact.text}' leads where '{table[subject].text}' does; a decoy leads to"
+                    " another chain"
                 )
 
     def _check_onward(self, last: Table, onward: Table) -> None:
-        if len({fact.sentence for fact in onward.values()}) != 1:
-            raise SizeError(f"{self.spec}: the ends of chains do not lead on by one relation")
-        if left := objects(last) - onward.keys():
-            raise SizeError(f"{self.spec}: no fact leads on from {min(left)}, the end of a chain")
+        if len({fact.relation for fact in onward.values()}) != 1:
+            raise self._refused("the ends of chains do not lead on by one relation")
+        if left := _objects(last) - onward.keys():
+            raise self._refused(f"no fact leads on from {min(left)}, the end of a chain")
 
-    def _check_names(self, tables: list[Table]) -> None:
-        things = {name for table in tables for name in (*table, *objects(table))}
-        if len(things) != names_needed(self.k, self.n, self.decoys):
-            raise SizeError(
-                f"{self.spec}: two things bear one name, or two chains meet; the names of an"
-                " instance are distinct"
-            )
+
+def _question(hops: Sequence[Relation], name: str) -> str:
+    """What is asked of the thing of that name, hop by hop."""
+    *before, last = hops
+    thing = hops[0].subject.of(name)
+    for hop in before:
+        thing = hop.phrase.format(s=thing)
+    return last.question.format(s=thing)
 
 
 def _decoys(
@@ -383,7 +428,7 @@ def _decoys(
     asked: list[Relation],
     chains: list[list[str]],
     rng: np.random.Generator,
-) -> list[tuple[int, Relation, str, str]]:
+) -> list[tuple[int, Fact]]:
     """Of every subject of a hop a fact by the other relation of its stage, which leads to another
     chain.
     """
@@ -395,7 +440,7 @@ def _decoys(
         while (to == places).any():
             to = rng.permutation(places)
         facts += [
-            (hop, other, chain[hop], chains[end][hop + 1])
+            (hop, Fact(other, chain[hop], chains[end][hop + 1]))
             for chain, end in zip(chains, to.tolist(), strict=True)
         ]
     return facts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
 from separatrix.core.errors import SizeError
@@ -93,10 +92,6 @@ class Variables(Haystack):
             "hops": self.hops,
             "variables to answer with": self.hops + 1,
         }
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.chains)
 
     def _item(self, rng: np.random.Generator) -> TextItem:
         size = self.hops + 2

@@ -147,6 +147,9 @@ def test_what_is_no_instance_is_refused() -> None:
         ("The old miller slept. " + item.prompt, SizeError),
         (item.prompt.replace(f"of {key} is", f"of {others[0]} is"), SizeError),
         (item.prompt.replace(f"word of {key}?", "word of Zzzzzz?"), SpecError),
+        (item.prompt.replace(" is ", "  is ", 1), SpecError),
+        (item.prompt.replace(" is ", "\u2009is ", 1), SpecError),
+        (f"{item.prompt}\n", SpecError),
     ):
         assert bad != item.prompt
         with pytest.raises(error):
