@@ -14,8 +14,9 @@ from pathlib import Path
 
 from separatrix.cli.report import mechanisms, tasks
 from separatrix.core.evidence.folder import write_atomic
-from separatrix.tasks import PROBES, SHORTCUTS
+from separatrix.tasks import PROBES
 from separatrix.tasks.audits.rows import SPREADS, smallest_leak, standard_error
+from separatrix.tasks.audits.shortcuts import SHORTCUTS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WRITTEN = "<!-- written by tools/pages.py; a test compares -->"

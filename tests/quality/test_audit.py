@@ -58,7 +58,7 @@ def _audited(text: str, record_property: Callable[[str, object], None], **drawn:
         "audit",
         canonical({"task": text, "rows": [[row.probe, row.z, row.verdict] for row in found.rows]}),
     )
-    assert found.leaks == (), table(found)
+    assert found.leaks == (), table(found).text(80)
 
 
 @pytest.mark.parametrize("text", SEVERAL)
@@ -298,7 +298,7 @@ LEAKS: list[tuple[Task, Spoil, tuple[str, ...]]] = [
 )
 def test_leaky_variants_are_caught(task: Task, spoil: Spoil, probes: tuple[str, ...]) -> None:
     found = audited(task, spoil)
-    assert set(probes) <= set(found.leaks), table(found)
+    assert set(probes) <= set(found.leaks), table(found).text(80)
     assert found.verdict == "leak"
 
 

@@ -433,7 +433,7 @@ def test_printed() -> None:
         ),
     )
     found = Audit(task="eva:n=2", seed=7, fitted=100, tested=100, rows=rows)
-    lines = table(found).splitlines()
+    lines = table(found).text(100).splitlines()
     assert re.findall(r"\d+", lines[0]) == ["2", "100", "100", "7"]
     assert lines[1].startswith("finds 9 times of 10")
     assert lines[4].split() == ["constant", "0.5000", "1/2", "=", "0.5000", "+0.0", "within"]
@@ -449,7 +449,7 @@ def test_printed() -> None:
         "(1,000",
         "drawn)",
     ]
-    assert legend(found).splitlines() == ["constant  nothing", "counts    all"]
+    assert legend(found).cells == [("constant", "nothing"), ("counts", "all")]
     assert lines[-1] == outcome(found)
     assert lines[-1].startswith("eva:n=2: LEAK; counts above ")
 

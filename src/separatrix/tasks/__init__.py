@@ -74,65 +74,8 @@ PROBES: dict[str, str] = {
     ),
 }
 """What a shortcut to any task may look at: spelling -> in words. `separatrix.tasks.audits` has the
-probes, `Task.level` what each may reach.
+probes, and what shortcuts to single tasks look at; `Task.level` says what each may reach.
 """
-SHORTCUTS: dict[str, str] = {
-    "bits": (
-        "the label of the string that agrees with the query in its lowest bits or in its highest,"
-        " any number of them"
-    ),
-    "counters": "counters of open brackets, of each kind and in all: extremes, sums, zeros",
-    "cycles": (
-        "cycles and groups of at most five vertices, and how many walks of up to log2 n edges"
-    ),
-    "modes": "the most frequent value of the last function, of the row asked for, of compositions",
-    "grams": "how often every two or more neighbours occur (logistic regression)",
-    "halves": "whether two halves have the same bag of r neighbours, r up to log2 n",
-    "moduli": "ones at the places of each residue, in either half, modulo what the draw hides",
-    "larger moduli": "the same modulo what it does not hide, up to 16",
-    "compared": "whether the two strings differ at the best single place",
-    "quarters": (
-        "how many ones each quarter of either half has, and how many more at odd places than at"
-        " even ones"
-    ),
-    "parities": "how often tokens occur modulo 2 and 3, and the sign of a product",
-    "residues": "how many sums are right modulo 2, 3, ..., 16: each by itself, and all together",
-    "pair sums": "how many different sums and differences pairs have, and the sum of all tokens",
-    "first writes": (
-        "the values written first and second beside the key asked for, and both together"
-    ),
-    "walks": "the letter most reached by k steps along pairs of neighbours of any age",
-    "near misses": (
-        "what follows the latest context that has all tokens but one of those asked for"
-    ),
-    "pointed": "what is pointed to before any swap, after the last one alone, and most often",
-    "ends": (
-        "where facts lead from the name asked for, whatever they say: after k of them, and at last"
-    ),
-    "more residues": "the same modulo 2, 3, ..., 40",
-    "sign products": "two sums that one of 16 vectors of signs weighs the two sets to, multiplied",
-    "products": (
-        "two to five brackets in a row that open x..y, less y..x, weighed by place, times the same"
-        " of brackets that close"
-    ),
-    "leaves": "how many edges are left when leaves are taken away up to 2 log2 n times",
-    "expected place": "the value nearest to where the one asked for stands on average",
-    "suffixes": "the value of the latest key with the same last tokens: up to three, not all",
-    "most ways": "the name that most ways of k facts lead to, whatever these say",
-}
-"""What shortcuts to single tasks look at: spelling -> in words; `Task.shortcuts` names them."""
-MEASURED = frozenset(
-    (
-        "more residues",
-        "sign products",
-        "products",
-        "leaves",
-        "expected place",
-        "suffixes",
-        "most ways",
-    )
-)
-"""Those of them whose level nobody derived: it is what they were measured to reach."""
 AUDITED = 3
 """Sizes of a grid that are audited unless told otherwise."""
 

@@ -39,7 +39,7 @@ class Arrangements:
     def rows(self) -> Tokens:
         """(order, k): row r is permutation r."""
         every = itertools.permutations(range(self.k))
-        return np.array([p for p in every if not (self.even and _inversions(p) % 2)], np.int64)
+        return np.array([p for p in every if not (self.even and inversions(p) % 2)], np.int64)
 
     @property
     def order(self) -> int:
@@ -94,7 +94,7 @@ def arrangements(k: int, *, even: bool = False) -> Arrangements:
     return Arrangements(k, even)
 
 
-def _inversions(p: tuple[int, ...]) -> int:
+def inversions(p: tuple[int, ...]) -> int:
     return sum(one > other for one, other in itertools.combinations(p, 2))
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from separatrix.tasks import (
-    MEASURED,
     PROBES,
-    SHORTCUTS,
     TASKS,
     FuzzyRecall,
     SelectiveCopying,
@@ -17,8 +15,9 @@ from separatrix.tasks import (
     parse_task,
 )
 from separatrix.tasks.audits import accuracies, audit
+from separatrix.tasks.audits.shortcuts import SHORTCUTS
 from separatrix.tasks.audits.shortcuts.lookups import expected_place, most_ways, suffixes
-from separatrix.tasks.measured import best_rule, level, measured, rules, stated
+from separatrix.tasks.measured import MEASURED, best_rule, level, measured, rules, stated
 from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextTask
 
 EVERY = [text for name in TASKS | TEXT_TASKS for text in measured(name)]

@@ -10,7 +10,7 @@ from separatrix.cli.commands.listing import explained
 from separatrix.cli.options import Asked, command, pairs, used
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.cli.report.tasks import describe
-from separatrix.core.document import Document, Line, Plot
+from separatrix.core.document import Document, Heading, Line, Plot
 from separatrix.core.document.cells import accuracy, guessed, interval
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.amounts import parse_context
@@ -149,9 +149,9 @@ def _audit(text: str, asked: Asked) -> Told:
         for done, one in enumerate(texts):
             progress(done, len(texts))
             found.append(audit(parse_any_task(one), seed=asked.seed, fitted=number, tested=number))
-    said = "\n\n".join([*map(table, found), legend(found[0])])
+    said = [part for one in found for part in (*table(one).parts, Heading())]
     code = int(any(one.leaks for one in found))
-    return Told([one.to_json() for one in found], Document(Line(said)), code)
+    return Told([one.to_json() for one in found], Document(*said, legend(found[0])), code)
 
 
 def _audit_all(name: str, asked: Asked) -> Told:

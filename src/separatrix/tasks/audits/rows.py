@@ -1,6 +1,6 @@
-"""The outcome of an audit: plain data, and a table for people, at most 80 columns wide. How far a
-measured number lies above what it should be, in standard errors of a normal distribution; and the
-power of an audit: the smallest leak that it finds nine times of ten.
+"""The outcome of an audit: plain data, and a document for people. How far a measured number lies
+above what it should be, in standard errors of a normal distribution; and the power of an audit: the
+smallest leak that it finds nine times of ten.
 
 Of one place, that is: in which of many places the leak stands must be learnt as well, and the
 places that tell nothing are told from it by chance. Of a gain over 64 values that is found in 0.9
@@ -36,6 +36,7 @@ from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
+from separatrix.core.document import Document, Heading, Line, Table
 from separatrix.core.numbers.lazy import Floats, np
 from separatrix.tasks.base.task import Tokens
 
@@ -236,40 +237,24 @@ _LONGEST = 9
 """Characters of a fraction that is written as one."""
 
 
-def table(audit: Audit) -> str:
+def table(audit: Audit) -> Document:
     """What was drawn, one line per probe, and the outcome."""
-    cells = [HEADINGS, *map(_cells, audit.rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADINGS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
-    head = (
-        f"{audit.task}   {audit.fitted:,} instances to fit, {audit.tested:,} others to judge, seed"
-        f" {audit.seed}"
-    )
-    return "\n".join(
-        [
-            head,
-            _power(audit),
-            *([f"({audit.note})"] if audit.note else []),
-            "",
-            *lines,
-            "",
-            outcome(audit),
-        ]
-    )
-
-
-def _power(audit: Audit) -> str:
+    drawn = f"{audit.fitted:,} instances to fit, {audit.tested:,} others to judge"
     gains = ", ".join(f"{audit.smallest_leak(values):.3f} by {values}" for values in SPREADS)
-    return f"finds 9 times of 10 a gain of {gains} values of a known token"
+    return Document(
+        Line(f"{audit.task}   {drawn}, seed {audit.seed}"),
+        Line(f"finds 9 times of 10 a gain of {gains} values of a known token"),
+        *([Line(f"({audit.note})")] if audit.note else []),
+        Heading(),
+        Table([*map(_cells, audit.rows)], HEADINGS, labels=True),
+        Heading(),
+        Line(outcome(audit)),
+    )
 
 
-def legend(audit: Audit) -> str:
-    """What every probe sees, a line each."""
-    widest = max(len(row.probe) for row in audit.rows)
-    return "\n".join(f"{row.probe:{widest}}  {row.sees}" for row in audit.rows)
+def legend(audit: Audit) -> Table:
+    """What every probe sees."""
+    return Table([(row.probe, row.sees) for row in audit.rows], labels=True)
 
 
 def outcome(audit: Audit) -> str:

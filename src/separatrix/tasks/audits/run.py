@@ -29,7 +29,6 @@ from separatrix.tasks import (
     NO_ANSWER,
     PLAIN,
     PROBES,
-    SHORTCUTS,
     TASKS,
     Task,
     parse_any_task,
@@ -45,7 +44,7 @@ from separatrix.tasks.audits.rows import (
     standard_error,
     uneven,
 )
-from separatrix.tasks.audits.shortcuts import shortcut
+from separatrix.tasks.audits.shortcuts import SHORTCUTS, shortcut
 from separatrix.tasks.base.described import name_of
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.distinct import one_of

@@ -253,7 +253,7 @@ class Described(ABC):
     means.
     """
     shortcuts: ClassVar[tuple[str, ...]] = ()
-    """What else the audit tries on it, of `separatrix.tasks.SHORTCUTS`."""
+    """What else the audit tries on it, of `audits.shortcuts`."""
     grid: ClassVar[tuple[str, ...]] = ()
     """Sizes from easy to hard, as in a task text without its name: at least three, the first
     three small enough to audit in seconds.

@@ -35,8 +35,8 @@ def _latest(found: Bools, values: Tokens) -> Tokens:
 
 @one_by_one
 def bits(task: Neighbour, tokens: Tokens) -> Tokens:
-    """Labels of the latest string that has the b lowest bits of the query, or the b highest, for
-    every b < d, and of those that share the most lowest or highest bits with it.
+    """The label of the string that agrees with the query in its lowest bits or in its highest, any
+    number of them.
     """
     labels = tokens[:, 1::2]
     differing = tokens[:, 0:-1:2] ^ tokens[:, -1:]
@@ -53,9 +53,7 @@ def bits(task: Neighbour, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def first_writes(task: Recall, tokens: Tokens) -> Tokens:
-    """The values behind the first and behind the second place of the key asked for, behind the
-    first where it is the only one; and both as one number.
-    """
+    """The values written first and second beside the key asked for, and both together."""
     values, keys, query = task.read(tokens)
     found = keys == query[:, None]
     rows = np.arange(len(tokens))
@@ -70,6 +68,7 @@ def first_writes(task: Recall, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
+    """What is pointed to before any swap, after the last one alone, and most often."""
     memory, cells, swaps, asked = task.read(tokens)
     values = np.take_along_axis(memory, cells, axis=1)
     rows = np.arange(len(tokens))
@@ -82,6 +81,7 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def walks(task: KHop, tokens: Tokens) -> Tokens:
+    """The letter most reached by k steps along pairs of neighbours of any age."""
     rows = np.arange(len(tokens))[:, None]
     # V stands before a prompt that is shorter than others, and no step leads there
     letters = task.V + 1
@@ -96,9 +96,7 @@ def walks(task: KHop, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def near_misses(task: CGram, tokens: Tokens) -> Tokens:
-    """For each of the c tokens asked for: what follows the latest earlier place where all others of
-    them stand as they do at the end, and this one does not; and where it may or may not.
-    """
+    """What follows the latest context that has all tokens but one of those asked for."""
     c = task.c
     windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], c, axis=1)
     same = windows == tokens[:, None, -c:]
@@ -113,9 +111,7 @@ def near_misses(task: CGram, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
-    """The value nearest to where the one asked for stands on average, the earlier of two; of
-    copying the value that a string of the middle length that is possible would have there.
-    """
+    """The value nearest to where the one asked for stands on average."""
     due = (tokens != task.vocabulary).sum(axis=1)
     rows = np.arange(len(tokens))
     if isinstance(task, Copying):
@@ -134,9 +130,7 @@ def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def suffixes(task: FuzzyRecall, tokens: Tokens) -> Tokens:
-    """The token asked for of the latest value whose key ends in the last tokens of the key asked
-    for, up to three and fewer than the longest key has, or is as short as it.
-    """
+    """The value of the latest key with the same last tokens: up to three, not all."""
     columns: list[list[int]] = [[] for _ in range(max(1, min(3, task.a - 1)))]
     for row in tokens.tolist():
         asked = row[task.pairs :]
@@ -168,6 +162,7 @@ def _behind(pairs: list[int], end: list[int], at: int, values: int) -> int:
 
 @one_by_one
 def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
+    """The name that most ways of k facts lead to, whatever these say."""
     asked = 3 * task.sentences + 2
     found = []
     for row in tokens.tolist():
@@ -185,10 +180,7 @@ def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def ends(task: MultiHop, tokens: Tokens) -> Tokens:
-    """Where facts lead from the name in the question, whatever they say: each fact that names the
-    present end leads to its other name, of several the earliest, or the latest; after k facts that
-    it stands first in, and at last.
-    """
+    """Where facts lead from the name asked for, whatever they say: after k of them, and at last."""
     # a fact is a wording and two names; "Question" and a wording stand before the name asked for
     asked = 3 * task.sentences + 2
     ends = []
@@ -222,9 +214,7 @@ def _after(facts: list[tuple[int, int]], name: int, hops: int) -> int:
 
 @one_by_one
 def modes(task: Functions, tokens: Tokens) -> Tokens:
-    """The value that z_L takes most often, whole and in the row that w asks for; and for every
-    earlier start the one that most values lead to, w being known.
-    """
+    """The most frequent value of the last function, of the row asked for, of compositions."""
     rows = np.arange(len(tokens))[:, None]
     w = task.split_w(tokens[:, task.position_w])
     top = task.offset(task.L)

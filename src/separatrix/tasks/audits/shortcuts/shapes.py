@@ -4,7 +4,7 @@ sums known modulo a small number; open brackets; and a short look round every ve
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from separatrix.core.numbers.lazy import np
@@ -13,6 +13,7 @@ from separatrix.tasks.audits.shortcuts.views import one_by_one, together, weighe
 from separatrix.tasks.base.task import Task, Tokens
 from separatrix.tasks.drawing.classes_modulo import SMALL_MODULI
 from separatrix.tasks.istree import groups
+from separatrix.tasks.tracking import inversions
 
 if TYPE_CHECKING:
     from separatrix.tasks import (
@@ -34,9 +35,7 @@ LONGEST = 4
 
 @weighed
 def grams(task: Task, tokens: Tokens) -> Tokens:
-    """How often every two, three and four neighbours occur, as long as they make at most 512 cases;
-    two always, in at most 512 groups of cases.
-    """
+    """How often every two or more neighbours occur (logistic regression)."""
     columns = []
     length = 2
     while length == 2 or (length <= LONGEST and task.vocabulary**length <= MOST_IDS):
@@ -47,9 +46,7 @@ def grams(task: Task, tokens: Tokens) -> Tokens:
 
 @together
 def halves(task: Task, tokens: Tokens) -> Tokens:
-    """For r = 1, ..., log2 n: how far the bags of r neighbours of the two halves differ, and
-    whether they do.
-    """
+    """Whether two halves have the same bag of r neighbours, r up to log2 n."""
     half = tokens.shape[1] // 2
     columns = []
     for length in range(1, max(2, half.bit_length())):
@@ -63,15 +60,13 @@ def halves(task: Task, tokens: Tokens) -> Tokens:
 
 @together
 def moduli(task: Equality, tokens: Tokens) -> Tokens:
-    """For the moduli that the draw hides: by how much the two halves differ in ones at places of
-    each residue.
-    """
+    """Ones at the places of each residue, in either half, modulo what the draw hides."""
     return _at_residues(tokens, range(2, task.hidden_moduli + 1))
 
 
 @together
 def larger_moduli(task: Equality, tokens: Tokens) -> Tokens:
-    """The same for the moduli above, up to the smallest that 16 and these leave."""
+    """The same modulo what it does not hide, up to 16."""
     most = max(_MOST_MODULUS, task.hidden_moduli + 2)
     return _at_residues(tokens, range(task.hidden_moduli + 1, most + 1))
 
@@ -88,19 +83,21 @@ def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
 
 @one_by_one
 def compared(task: Equality, tokens: Tokens) -> Tokens:
+    """Whether the two strings differ at the best single place."""
     return tokens[:, : task.n] ^ tokens[:, task.n :]
 
 
 @together
 def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
+    """Two sums that one of 16 vectors of signs weighs the two sets to, multiplied."""
     signs = 1 - 2 * np.random.default_rng(0).integers(2, size=(task.n, _SIGNS))
     return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
 
 
 @together
 def quarters(task: Task, tokens: Tokens) -> Tokens:
-    """Of every quarter of the two halves: how many ones either has, and the product of both; and
-    the product of how many more ones either half has at odd places than at even ones.
+    """How many ones each quarter of either half has, and how many more at odd places than at even
+    ones.
     """
     half = tokens.shape[1] // 2
     sign = 1 - 2 * (np.arange(half) % 2)
@@ -114,18 +111,12 @@ def quarters(task: Task, tokens: Tokens) -> Tokens:
 
 @together
 def parities(task: Permutation, tokens: Tokens) -> Tokens:
-    """The sign of the product; how often each permutation occurs, modulo 2 and modulo 3, and the
-    first eight of the former together.
-    """
+    """How often tokens occur modulo 2 and 3, and the sign of a product."""
     # the last one stands where no token does
-    odd = np.array([*(_odd(order) for order in permutations(range(task.k))), 0])
+    odd = np.array([*(inversions(order) % 2 for order in permutations(range(task.k))), 0])
     often = np.stack([(tokens == each).sum(axis=1) for each in range(len(odd) - 1)], axis=1)
     together = often[:, :8] % 2 @ (1 << np.arange(min(8, len(odd))))
     return np.column_stack((odd[tokens].sum(axis=1) % 2, together, often % 2, often % 3))
-
-
-def _odd(order: tuple[int, ...]) -> int:
-    return sum(one > other for one, other in combinations(order, 2)) % 2
 
 
 def _codes(tokens: Tokens, length: int, vocabulary: int) -> Tokens:
@@ -146,11 +137,13 @@ _MORE_MODULI = 40
 
 @together
 def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
+    """How many sums are right modulo 2, 3, ..., 16: each by itself, and all together."""
     return _residues(task, tokens, SMALL_MODULI)
 
 
 @together
 def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
+    """The same modulo 2, 3, ..., 40."""
     return _residues(task, tokens, range(SMALL_MODULI.start, _MORE_MODULI + 1))
 
 
@@ -203,6 +196,7 @@ def _sums(often: Tokens, number: int, modulus: int, wanted: Tokens) -> Tokens:
 
 @together
 def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
+    """How many different sums and differences pairs have, and the sum of all tokens."""
     one, two = np.triu_indices(tokens.shape[1], 1)
     columns = []
     for sign in (1, -1):
@@ -215,9 +209,8 @@ def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
 
 @together
 def products(task: Dyck, tokens: Tokens) -> Tokens:
-    """Of two kinds x < y: two to five brackets in a row that open, the first x and the last y,
-    less those with y and x, each weighed by its place, or by its half; the same of brackets that
-    close; and the product of both, added up over x and y.
+    """Two to five brackets in a row that open x..y, less y..x, weighed by place, times the same of
+    brackets that close.
     """
     opens = tokens < task.k
     kind = tokens % task.k
@@ -241,10 +234,7 @@ def products(task: Dyck, tokens: Tokens) -> Tokens:
 
 @together
 def counters(task: Dyck, tokens: Tokens) -> Tokens:
-    """Of the depth: its largest and smallest value, its returns to 0, the sums of its powers. Of
-    the counters of single kinds: the same, over all kinds, and whether as many open as close at
-    even places, and at each depth.
-    """
+    """Counters of open brackets, of each kind and in all: extremes, sums, zeros."""
     step = np.where(tokens < task.k, 1, -1)
     depth = np.cumsum(step, axis=1)
     columns = [
@@ -295,9 +285,7 @@ SMALL = 5
 
 @together
 def cycles(task: IsTree, tokens: Tokens) -> Tokens:
-    """The vertices on a cycle and those of the smallest group, where they are at most 3, 4 or 5;
-    and how many walks of 1, 2, ..., log2 n edges, rounded up, there are that never turn back.
-    """
+    """Cycles and groups of at most five vertices, and how many walks of up to log2 n edges."""
     n = task.n
     row = n * np.arange(len(tokens))[:, None]
     one = (tokens[:, 0::2] + row).ravel()
@@ -317,6 +305,7 @@ def cycles(task: IsTree, tokens: Tokens) -> Tokens:
 
 @together
 def leaves(task: IsTree, tokens: Tokens) -> Tokens:
+    """How many edges are left when leaves are taken away up to 2 log2 n times."""
     n = task.n
     row = n * np.arange(len(tokens))[:, None]
     ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))

@@ -1,6 +1,5 @@
 """What shortcuts see: columns of numbers that a reader without the task's own algorithm has, and
-how an answer is guessed from them. A view without words of its own is all that
-`separatrix.tasks.SHORTCUTS` says.
+how an answer is guessed from them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ View = Callable[[Any, Tokens], Tokens]
 itself.
 """
 VIEWS: dict[str, tuple[View, tuple[Learner[Tokens], ...]]] = {}
-"""Shortcut, as `separatrix.tasks.SHORTCUTS` spells it -> what it sees, and how that is read."""
+"""Shortcut, as `Task.shortcuts` spells it -> what it sees, and how that is read."""
+SHORTCUTS: dict[str, str] = {}
+"""What shortcuts to single tasks look at: spelling -> in words, those of the view."""
 _SQUARED = 256
 """Most columns whose squares are weighed as well."""
 
@@ -40,7 +41,8 @@ def regressed(fitted: Tokens, targets: Tokens, answers: int, tested: Tokens) -> 
 
 def _read_by(*learners: Learner[Tokens]) -> Callable[[View], View]:
     def registered(view: View) -> View:
-        VIEWS[view.__name__.replace("_", " ")] = view, learners
+        name, words = view.__name__.replace("_", " "), " ".join((view.__doc__ or "").split())
+        VIEWS[name], SHORTCUTS[name] = (view, learners), words[:1].lower() + words[1:].rstrip(".")
         return view
 
     return registered
