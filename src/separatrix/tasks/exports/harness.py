@@ -139,20 +139,6 @@ _COMPARE = (
     " solve the task."
 )
 
-_SCORED: dict[str, Any] = {
-    "filter_list": [
-        {
-            "name": "answer",
-            "filter": [
-                {"function": "custom", "filter_fn": Function("rows.answers")},
-                {"function": "take_first"},
-            ],
-        }
-    ],
-    "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
-}
-"""What is read out of a reply is compared with the answer."""
-
 
 def write(job: Job, folder: Path) -> None:
     """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md.
@@ -170,9 +156,8 @@ def write(job: Job, folder: Path) -> None:
     (folder / "rows.py").write_text(f"{reader}{loader}", encoding="utf-8")
     variants = _variants(job)
     for name, config in variants.items():
-        (folder / f"{name}.yaml").write_text(
-            dumped({"task": name} | _common(job, name, config) | config), encoding="utf-8"
-        )
+        whole = {"task": name} | _common(job, name, config) | config
+        (folder / f"{name}.yaml").write_text(dumped(whole), encoding="utf-8")
     (folder / "README.md").write_text(
         card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8"
     )
@@ -186,19 +171,89 @@ def task_name(job: Job) -> str:
 
 
 def _variants(job: Job) -> dict[str, dict[str, Any]]:
+    """The ways to ask, by their names."""
+    source = job.source
     name = task_name(job)
-    if job.source.stepwise:
+    shape = source.shape
+    # credit for a part of several names
+    credited = [Function("rows.credit")] if shape.kind == "names" and shape.size > 1 else []
+
+    def written(
+        above: str, question: str, most: int, until: tuple[str, ...], solved: str = ""
+    ) -> dict[str, Any]:
+        """A task whose answer is read out of at most so many tokens; `solved` is how solved
+        questions are answered, where that is not with the answer alone.
+        """
+        read = {"function": "custom", "filter_fn": Function("rows.answers")}
         return {
-            name: _stepwise(job, "{{completion}}"),
-            f"{name}_chat": _chat(job),
+            "output_type": "generate_until",
+            "description": _literal(above),
+            "doc_to_text": question,
+            "doc_to_target": "answer",
+            **({"fewshot_config": {"doc_to_target": solved}} if solved else {}),
+            "generation_kwargs": {"until": [*until], "do_sample": False, "max_gen_toks": most},
+            # what is read out of a reply is compared with the answer
+            "filter_list": [{"name": "answer", "filter": [read, {"function": "take_first"}]}],
+            "metric_list": _means("exact_match", *credited),
         }
-    direct = {name: _chosen(job) if job.source.choices else _generated(job)}
-    direct[f"{name}_logprob"] = _weighed(job)
-    chat = {f"{name}_chat": _chat(job)}
-    if all(column.name != "steps" for column in job.source.columns):
-        return direct | chat
-    written = f"{{{{steps | join(' ')}}}}{job.source.stop}\n{CUE} {{{{answer}}}}"
-    return direct | {f"{name}_cot": _stepwise(job, written)} | chat
+
+    # nothing but its end stops a reply: whoever thinks aloud may write anything
+    lead, at_the_end = f"{source.lead.rstrip()}\n\n", _question(at_length(source.task))
+    chat = written(lead, at_the_end, _CHAT_TOKENS, (), f"{CUE} {{{{answer}}}}")
+    told = f"{{{{steps | join(' ')}}}}{source.stop}\n{CUE} {{{{answer}}}}"
+    by_steps = written(
+        description(source, steps=True),
+        _question(f"{manner(source.task, steps=True)}\n{CUE_STEPS}"),
+        most_written(source, steps=True),
+        STEPS_END,
+        "{{completion}}" if source.stepwise else told,
+    )
+    if source.stepwise:
+        return {name: by_steps, f"{name}_chat": chat}
+    above = description(source, steps=False)
+    chosen = {
+        "output_type": "multiple_choice",
+        "description": _literal(above),
+        "doc_to_text": "prompt",
+        "doc_to_target": "answer",
+        "doc_to_choice": source.choices,
+        "metric_list": _means("acc"),
+    }
+    weighed = {
+        "output_type": "loglikelihood",
+        "description": _literal(above),
+        "doc_to_text": "prompt",
+        # the harness puts no space between a question and what it weighs
+        "doc_to_target": " {{answer}}",
+        "fewshot_config": {"doc_to_target": "answer"},
+        # the harness's own perplexity overflows from some 700 nats on
+        "process_results": Function("rows.weighed"),
+        "metric_list": _means("log_probability", "acc"),
+    }
+    short = written(above, "prompt", most_written(source, steps=False), ANSWER_ENDS)
+    every = {
+        name: chosen if source.choices else short,
+        f"{name}_logprob": weighed,
+        f"{name}_cot": by_steps,
+        f"{name}_chat": chat,
+    }
+    if all(column.name != "steps" for column in source.columns):
+        del every[f"{name}_cot"]
+    return every
+
+
+def _means(*metrics: str) -> list[dict[str, Any]]:
+    return [
+        {"metric": metric, "aggregation": "mean", "higher_is_better": True} for metric in metrics
+    ]
+
+
+def _literal(text: str) -> str:
+    return f"{{% raw %}}{text}{{% endraw %}}" if re.search(r"{[{%#]", text) else text
+
+
+def _question(instead: str) -> str:
+    return f"{{{{prompt.rpartition('\\n')[0]}}}}\n{instead}"
 
 
 def _shown(job: Job) -> str | None:
@@ -218,7 +273,6 @@ def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
         "test_split": "test",
         **({} if shown is None else {"fewshot_split": shown}),
         "fewshot_config": {"sampler": Function("rows.Shots")} | config.pop("fewshot_config", {}),
-        **_credited(job, config),
         "metadata": {
             "version": 1.0,
             "spec": task.spec,
@@ -228,90 +282,6 @@ def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
             "separatrix": package_version(),
         },
     }
-
-
-def _credited(job: Job, config: dict[str, Any]) -> dict[str, Any]:
-    """Credit for a part of several names, where an answer is written."""
-    if (
-        job.source.shape.kind != "names"
-        or job.source.shape.size == 1
-        or "filter_list" not in config
-    ):
-        return {}
-    more = {"metric": Function("rows.credit"), "aggregation": "mean", "higher_is_better": True}
-    return {"metric_list": [*config.pop("metric_list"), more]}
-
-
-def _literal(text: str) -> str:
-    return f"{{% raw %}}{text}{{% endraw %}}" if re.search(r"{[{%#]", text) else text
-
-
-def _chosen(job: Job) -> dict[str, Any]:
-    return {
-        "output_type": "multiple_choice",
-        "description": _literal(description(job.source, steps=False)),
-        "doc_to_text": "prompt",
-        "doc_to_target": "answer",
-        "doc_to_choice": job.source.choices,
-        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
-    }
-
-
-def _weighed(job: Job) -> dict[str, Any]:
-    return {
-        "output_type": "loglikelihood",
-        "description": _literal(description(job.source, steps=False)),
-        "doc_to_text": "prompt",
-        # the harness puts no space between a question and what it weighs
-        "doc_to_target": " {{answer}}",
-        "fewshot_config": {"doc_to_target": "answer"},
-        # the harness's own perplexity overflows from some 700 nats on
-        "process_results": Function("rows.weighed"),
-        "metric_list": [
-            {"metric": name, "aggregation": "mean", "higher_is_better": True}
-            for name in ("log_probability", "acc")
-        ],
-    }
-
-
-def _written(
-    description: str, question: str, most: int, until: list[str], solved: str = ""
-) -> dict[str, Any]:
-    """A task whose answer is read out of at most so many tokens; `solved` is how solved questions
-    are answered, where that is not with the answer alone.
-    """
-    return {
-        "output_type": "generate_until",
-        "description": description,
-        "doc_to_text": question,
-        "doc_to_target": "answer",
-        **({"fewshot_config": {"doc_to_target": solved}} if solved else {}),
-        "generation_kwargs": {"until": until, "do_sample": False, "max_gen_toks": most},
-        **_SCORED,
-    }
-
-
-def _generated(job: Job) -> dict[str, Any]:
-    above = _literal(description(job.source, steps=False))
-    return _written(above, "prompt", most_written(job.source, steps=False), [*ANSWER_ENDS])
-
-
-def _question(instead: str) -> str:
-    return f"{{{{prompt.rpartition('\\n')[0]}}}}\n{instead}"
-
-
-def _chat(job: Job) -> dict[str, Any]:
-    lead = _literal(f"{job.source.lead.rstrip()}\n\n")
-    question = _question(at_length(job.source.task))
-    # nothing but its end stops a reply: whoever thinks aloud may write anything
-    return _written(lead, question, _CHAT_TOKENS, [], f"{CUE} {{{{answer}}}}")
-
-
-def _stepwise(job: Job, solved: str) -> dict[str, Any]:
-    question = _question(f"{manner(job.source.task, steps=True)}\n{CUE_STEPS}")
-    longest = most_written(job.source, steps=True)
-    above = _literal(description(job.source, steps=True))
-    return _written(above, question, longest, [*STEPS_END], solved)
 
 
 def _running(job: Job, names: list[str]) -> str:

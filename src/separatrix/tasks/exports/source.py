@@ -10,6 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -25,7 +26,6 @@ from separatrix.tasks.text import TextItem, TextTask
 CUE = "Answer:"
 CUE_STEPS = "Answer step by step:"
 """The last line of a question, in words as in numbers."""
-_MOST_WORDS = 1 << 17
 AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 """Words of a task -> what is written instead: nothing."""
 
@@ -101,27 +101,12 @@ class Worder:
         self._instruction = instruction(self._task)
         self._cue = CUE_STEPS if task.stepwise else CUE
         self._heading = "Input" if self._task.spelling or _brackets(self._task) else "Numbers"
-        self._known: dict[int, str] = {}
-        small = self._task.vocabulary <= _MOST_WORDS
-        self._words = (
-            np.array(list(map(self._spelt, range(self._task.vocabulary))), dtype=object)
-            if small
-            else None
-        )
+        self._word = cache(self._spelt)
 
     def prompt(self, tokens: Ints) -> str:
         """The question about tokens (length,)."""
-        words = (
-            map(self._word, tokens.tolist())
-            if self._words is None
-            else self._words[tokens].tolist()
-        )
-        return f"{self._instruction}\n{self._heading}: {' '.join(words)}\n{self._cue}"
-
-    def _word(self, token: int) -> str:
-        if token not in self._known:
-            self._known[token] = self._spelt(token)
-        return self._known[token]
+        words = " ".join(map(self._word, tokens.tolist()))
+        return f"{self._instruction}\n{self._heading}: {words}\n{self._cue}"
 
     def _spelt(self, token: int) -> str:
         word = self._task.word(token)
@@ -134,7 +119,7 @@ class Worder:
     def chain(self, values: list[int]) -> list[str]:
         """The steps to an answer, the answer last."""
         *before, answer = values
-        return [*map(self._spelt, before), self.answer(answer)]
+        return [*map(self._word, before), self.answer(answer)]
 
     def written(self, chain: list[str]) -> str:
         """A chain of values and the answer, the last of them."""
