@@ -22,15 +22,8 @@ from typing import Any
 import numpy as np
 
 from separatrix.cli.constructed import metered
-from separatrix.cli.report.constructions import (
-    COLUMNS,
-    FILE,
-    FORMATS,
-    KIND,
-    NOTE,
-    cells,
-    recorded,
-)
+from separatrix.cli.options import PROVED
+from separatrix.cli.report.constructions import FILE, KIND, NOTE, cells, recorded
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.precision import FAMILIES, Family, largest_size
 from separatrix.core.document.markdown import table
@@ -139,7 +132,7 @@ def derived_row(name: str, *, most: int = MOST, seconds: float = SECONDS) -> Row
         described_row(name, _described_at(name, family)),
         exhaustive=exhaustive,
         inputs=inputs,
-        proved={one: limit(name, family, one, most=most, seconds=seconds) for one in FORMATS},
+        proved={one: limit(name, family, one, most=most, seconds=seconds) for one in PROVED},
     )
 
 
@@ -256,8 +249,9 @@ def recorded_table() -> str:
         f"Derived by `{there['command']}` at commit {there['commit'][:12]}, {there['date']}."
         " A test derives rows again."
     )
-    lines = [list(row.values()) for row in cells()]
-    return f"{table(COLUMNS, lines)}\n\n{NOTE}\n\n{made}\n"
+    rows = cells()
+    lines = [list(row.values()) for row in rows]
+    return f"{table(list(rows[0]), lines)}\n\n{NOTE}\n\n{made}\n"
 
 
 def text_of(found: Recorded) -> str:

@@ -155,7 +155,8 @@ def command(body: Callable[[Asked], Answer]) -> TyperCommand:
         if answer.code:
             raise typer.Exit(answer.code)
 
-    takes = [_declared(one, row) for one, row in COMMANDS[name]["takes"].items()]
+    rows = COMMANDS[name]["takes"] | {"json": True}
+    takes = [_declared(one, row) for one, row in rows.items()]
     return _Command(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from separatrix.cli.options import PROVED
 from separatrix.core.errors import EvidenceError, UnknownNameError
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, json_object
@@ -14,21 +15,6 @@ from separatrix.core.evidence.records import enveloped
 
 FILE = Path(__file__).with_suffix(".json")
 KIND = "constructions"
-FORMATS = ("fp64", "fp32", "bf16", "fp16")
-"""Number formats of the table."""
-COLUMNS = (
-    "construction",
-    "task",
-    "layers",
-    "heads",
-    "d",
-    "width",
-    "non-zero",
-    "theorem's least",
-    "every input run",
-    "grows",
-    *FORMATS,
-)
 SPARED = ("every input run", "theorem's least", "non-zero", "heads", "task", "width", "d", "layers")
 NOTE = (
     "d: dimensions of keys or values that a head uses, the larger of both. Theorem's least: the"
@@ -47,17 +33,21 @@ def cells() -> list[dict[str, str]]:
 def _cells(row: dict[str, Any]) -> dict[str, str]:
     dims = "" if row["least_head_dim"] is None else f", d = {row['least_head_dim']:,}"
     layers = row["least_layers"]
-    sizes = (row[name] for name in ("layers", "heads", "head_dim", "width", "nonzero"))
-    found = (
-        row["name"],
-        row["task"],
-        *(f"{size:,}" for size in sizes),
-        "-" if layers is None else f"{layers:,} layer{'s' * (layers > 1)}{dims}",
-        f"{row['exhaustive']} ({row['inputs']:,})" if row["exhaustive"] else "-",
-        row["grows"],
-        *(limit(row["proved"][one]) for one in FORMATS),
-    )
-    return dict(zip(COLUMNS, found, strict=True))
+    return {
+        "construction": row["name"],
+        "task": row["task"],
+        "layers": f"{row['layers']:,}",
+        "heads": f"{row['heads']:,}",
+        "d": f"{row['head_dim']:,}",
+        "width": f"{row['width']:,}",
+        "non-zero": f"{row['nonzero']:,}",
+        "theorem's least": "-" if layers is None else f"{layers:,} layer{'s' * (layers > 1)}{dims}",
+        "every input run": (
+            f"{row['exhaustive']} ({row['inputs']:,})" if row["exhaustive"] else "-"
+        ),
+        "grows": row["grows"],
+        **{one: limit(row["proved"][one]) for one in PROVED},
+    }
 
 
 def limit(proved: dict[str, Any]) -> str:

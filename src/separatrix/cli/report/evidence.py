@@ -248,25 +248,10 @@ def aligned(prompts: Sequence[Sequence[int]], names: Sequence[str]) -> Table:
     return Table(rows, columns, labels=True, turns=True)
 
 
-_OPTIMISERS = {"adamw": "AdamW", "muon": "Muon"}
+_BUDGET = ("steps", "steps_done", "batch", "optimiser", "learning_rate", "curriculum", "parameters")
 
 
 def budget_words(budget: Mapping[str, Any]) -> str:
-    """What a training run was allowed, in a few words: steps, batch, optimiser and its rate, what
-    was trained before the task itself, and parameters.
-    """
-    words: list[str] = []
-    if "steps" in budget:
-        done = budget.get("steps_done")
-        taken = f"{', '.join(map(number, done))} of at most " if isinstance(done, list) else ""
-        words.append(f"{taken}{number(budget['steps'])} steps")
-    if "batch" in budget:
-        words.append(f"batch {number(budget['batch'])}")
-    if "optimiser" in budget and "learning_rate" in budget:
-        name = str(budget["optimiser"]).lower()
-        words.append(f"{_OPTIMISERS.get(name, name)} at {budget['learning_rate']}")
-    if budget.get("curriculum"):
-        words.append(f"first {', '.join(budget['curriculum'])}")
-    if "parameters" in budget:
-        words.append(f"{number(budget['parameters'])} parameters")
-    return "; ".join(words)
+    """What a training run was allowed and took, in a few words."""
+    told = ((label(name), budget[name]) for name in _BUDGET if budget.get(name))
+    return "; ".join(f"{name} {said(value)}" for name, value in told)

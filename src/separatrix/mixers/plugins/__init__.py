@@ -136,7 +136,7 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
         )
         refuse(
             hasattr(OwnMechanism, name) or name in TAKEN,
-            f"{of} has the name of a part of every mechanism; rename it. Taken: {', '.join(TAKEN)}",
+            f"{of} has the name of a part of every mechanism; rename it: docs/own-mixer.md has all",
         )
     return {size.name: size.default for size in every}
 

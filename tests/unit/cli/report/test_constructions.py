@@ -12,7 +12,8 @@ from support.console import ROOT
 from support.tools import loaded
 
 from separatrix.cli.main import run
-from separatrix.cli.report.constructions import FILE, FORMATS, recorded
+from separatrix.cli.options import PROVED
+from separatrix.cli.report.constructions import FILE, recorded
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.precision import FAMILIES
 from separatrix.core.errors import EvidenceError
@@ -58,7 +59,7 @@ def test_a_row_is_derived_again_in_small(name: str) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_derived_again(name: str) -> None:
     row = ROWS[name]
-    assert set(row.proved) == set(FORMATS)
+    assert set(row.proved) == set(PROVED)
     for one, found in row.proved.items():
         if found.size is not None:
             # sizes whose proof takes seconds have tests of their own

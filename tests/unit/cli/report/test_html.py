@@ -464,12 +464,14 @@ def test_budget_in_words() -> None:
     words = budget_words(
         {"steps": 2000, "steps_done": [800, 2000], "batch": 64, "parameters": 52480}
     )
-    assert re.findall(r"[\d,]*\d", words) == ["800", "2,000", "2,000", "64", "52,480"]
+    assert re.findall(r"[\d,]*\d", words) == ["2,000", "800", "2,000", "64", "52,480"]
     assert budget_words({}) == ""
-    assert (
-        budget_words({"optimiser": "muon", "learning_rate": 0.003, "curriculum": ["n=4@100"]})
-        == "Muon at 0.003; first n=4@100"
-    )
+    asked = {"optimiser": "muon", "learning_rate": 0.003, "curriculum": ["n=4@100"], "longer": []}
+    assert [one.split()[-1] for one in budget_words(asked).split("; ")] == [
+        "muon",
+        "0.003",
+        "n=4@100",
+    ]
 
 
 def with_ends() -> dict[str, Any]:
