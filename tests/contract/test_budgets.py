@@ -12,16 +12,16 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_165, 2_600),
-    "stacks": (9_670, 5_600),
+    "core": (4_195, 2_600),
+    "stacks": (9_660, 5_600),
     "tasks": (15_198, 8_600),
-    "theory": (8_602, 6_000),
+    "theory": (8_668, 6_000),
     "protocols": (921, 921),
     "cards": (3_839, 3_600),
     "mixers": (9_324, 7_200),
     "models": (2_943, 2_000),
-    "constructions": (5_423, 4_000),
-    "proofs": (10_532, 6_200),
+    "constructions": (5_446, 4_000),
+    "proofs": (10_632, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
     "findings": (2_058, 1_800),

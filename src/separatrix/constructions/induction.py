@@ -78,10 +78,10 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         target = slice(start + bits * one.head, start + bits * (one.head + 1) + alone)
         one.write(model, space, read, target)
     threshold(mlp_after(model, first.place), space["fetched"], space["before"])
-    Reader(second.place, start=second.start).write(
+    Reader(second.place, start=second.start, slow=second.slow, tokens=tokens).write(
         model,
         query=[(space["code"], SCALE), (space.first("before", many - bits - alone), SCALE)],
-        key=[(space["before"], SCALE)],
+        key=[(space.first("before", many - alone) if second.slow else space["before"], SCALE)],
         value=[(space["code"], 1.0)],
         target=space["read"],
     )

@@ -81,6 +81,30 @@ def _turned(
     return unit.real.copy(), unit.imag.copy()
 
 
+@lru_cache(maxsize=64)
+def turns_between(
+    rotation: Rotation, most: int, arithmetic: Arithmetic = FP32
+) -> tuple[list[tuple[Array, Array]], NDArray[np.bool_]]:
+    """Cosines and sines (pairs) of the least angle between tokens of a prompt whose last place is
+    `most`, of one in the middle and of the largest, as programs compute angles, within 2^-45; and
+    which pairs turn by less than a straight angle.
+    """
+    wide = double(arithmetic)
+    frequency = np.array(rotation.frequencies) if wide else single_frequencies(rotation)
+    # angles of two places are rounded, each by 2^-24 of the larger one at most
+    off = most * 2.0**-23
+    found: list[tuple[Array, Array]] = []
+    for places in (-off, most / 2, most + off):
+        angles = [arb(f) * places for f in frequency.tolist()]
+        found.append(
+            (
+                np.array([float(angle.cos()) for angle in angles]),
+                np.array([float(angle.sin()) for angle in angles]),
+            )
+        )
+    return found, frequency * (most + 2 * off) < 3.14
+
+
 def single_frequencies(rotation: Rotation) -> Array:
     """The frequencies that float32 has, exactly."""
     return np.array(rotation.frequencies).astype(np.float32).astype(np.float64)

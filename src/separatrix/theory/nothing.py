@@ -118,9 +118,9 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
         case tasks.KHop() if full:
             return _unhopped(architecture, task)
         case _ if wanted is not None:
-            if comparing(architecture, wanted):
+            if any(comparing(architecture, wanted, n + 1)):
                 return unplaced(architecture, n)
-            return uncompared(architecture, wanted.key)
+            return uncompared(architecture, wanted.key, wanted.slow, n + 1)
         case _:
             return None if moved is None else unmultiplied(architecture, moved, n)
 
@@ -269,8 +269,12 @@ def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
     )
 
 
-def uncompared(architecture: Architecture, needed: int) -> Words | None:
-    """Why no full layer compares contents of so many dimensions; None where one does."""
+def uncompared(
+    architecture: Architecture, needed: int, bits: int = 0, tokens: int = 0
+) -> Words | None:
+    """Why no full layer compares contents of so many dimensions; None where one does. `bits`: of
+    the contents, where slow pairs would do for so many tokens.
+    """
     heads = list(full_heads(architecture))
     most = max((one.content_dims for one in heads), default=needed)
     if most >= needed:
@@ -284,10 +288,21 @@ def uncompared(architecture: Architecture, needed: int) -> Words | None:
     if architecture.positions in _POSITIONS:
         return _POSITIONS[architecture.positions]
     if not most:
+        turned = "rotations turn every key dimension"
+        slow = range(1, bits) if tokens else ()
+        held = max(
+            (b for b in slow if any(one.slow_lead(b, tokens, values=1) for one in heads)), default=0
+        )
+        if held:
+            return _lack(
+                f"{turned} of its full layers with the distance: over {tokens:,} tokens their"
+                f" slowest pairs are shown to compare {held:,} bits, and {bits:,} are asked for",
+                f"slow pairs of rotations: {held:,} of {bits:,} bits",
+            )
         return _lack(
-            "rotations turn every key dimension of its full layers with the distance, so that the"
-            " bits of two values do not compare",
-            "rotations turn every key dimension",
+            f"{turned} of its full layers with the distance, so that the bits of two values do not"
+            " compare",
+            turned,
         )
     left = f"its full layers compare contents in {most:,} key dimensions"
     if any(one.part.rotation for one in heads):

@@ -94,6 +94,8 @@ class Slot(NamedTuple):
     """Whether keys and values are maps of a latent."""
     score: float = 0.0
     """The largest score, where a start token leads if the offset asked for has no token."""
+    slow: float = 0.0
+    """What is left of the lead of a bit where contents are compared in slow pairs."""
 
 
 Holds = Callable[[Mechanism], Slot | None]
@@ -197,9 +199,16 @@ def place_wanted(
     )
 
 
-def content_wanted(stack: Architecture, keys: int, values: int = 1, *, norms: bool = False) -> Want:
+def content_wanted(
+    stack: Architecture,
+    keys: int,
+    values: int = 1,
+    *,
+    norms: bool = False,
+    slow: Callable[[Attending], float] | None = None,
+) -> Want:
     """A full head that compares so many numbers and hands on so many values; `norms`: all keys are
-    equally long.
+    equally long; `slow`: what is left of the lead of a bit in its slowest pairs, where they serve.
     """
 
     def holds(part: Mechanism) -> Slot | None:
@@ -207,12 +216,16 @@ def content_wanted(stack: Architecture, keys: int, values: int = 1, *, norms: bo
             return None
         head = _head(part)
         turned = 0 if part.rotation is None else part.rotation.dims
-        wide = head is not None and head.has_room(keys + turned, values)
-        return Slot(start=turned) if wide else None
+        if head is None or head.has_room(keys + turned, values):
+            return None if head is None else Slot(start=turned)
+        left = slow(Attending(stack, 0, part, head)) if slow else 0.0
+        return Slot(slow=left) if left else None
 
+    pairs = " (or a pair for each bit that turns slowly enough)" if slow else ""
     return Want(
         holds,
-        f"full layer with head_dim >= {keys} beside what rotations turn, value_dim >= {values},"
+        f"full layer with head_dim >= {keys} beside what rotations turn{pairs}, value_dim >="
+        f" {values},"
         " numbers of at least 32 bits, positions embedded or none, and no"
         f" {'softcap' if norms else 'norm or cap'}",
     )
@@ -592,7 +605,11 @@ def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     # a number more says that there is none, so that a norm finds something in every key
     told = before * bits + (before == 1)
     first = offset_wanted(stack, task.length + 1, bits + (before == 1), before)
-    return [first, content_wanted(stack, told, bits, norms=before == 1)]
+
+    def slow(one: Attending) -> float:
+        return one.slow_lead(before * bits, task.length + 1, values=bits, written=form)
+
+    return [first, content_wanted(stack, told, bits, norms=before == 1, slow=slow)]
 
 
 def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:

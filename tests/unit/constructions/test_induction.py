@@ -38,7 +38,8 @@ NORMED = (
     "(gdn + full(rope=true, rope_dim=8, qk_norm=head, gate=sigmoid))*2 @ heads=2, kv_heads=1,"
     " head_dim=16, positions=none"
 )
-STACKS = ("", ROTATED, BESIDE, "full*2 @ heads=2, head_dim=16")
+SLOW = "full(rope=true, rope_base=500000)*2 @ heads=2, kv_heads=1, head_dim=32, positions=none"
+STACKS = ("", ROTATED, BESIDE, SLOW, "full*2 @ heads=2, head_dim=16")
 
 
 @cache
@@ -149,6 +150,11 @@ def test_scores_are_those_derived_by_hand() -> None:
             "recall:n=2000,K=4096,V=512",
             ROTATED.replace("rope_dim=16", "rope_dim=16, rope_base=500"),
         ),
+        (
+            "mqar:vocab_size=8192,input_seq_len=4096,num_kv_pairs=64",
+            "full(rope=true, rope_base=500000, rope_scaling=llama3_8_1_4_8192)*2 @ heads=4,"
+            " kv_heads=2, head_dim=128, positions=none, bf16",
+        ),
     ],
 )
 def test_long_prompts(text: str, stack: str) -> None:
@@ -195,6 +201,27 @@ def test_a_first_layer_that_looks_back_otherwise_is_refused() -> None:
         DERIVATIONS["induction-cgram"].proved(built.task, model, FP32)
 
 
+TURNED = "full(rope=true)*2 @ heads=1, head_dim=64, positions=none"
+
+
+def test_contents_compare_in_pairs_that_turn_slowly() -> None:
+    """Seven bits over 2,000 tokens: asked in the middle they lead, from one end they need not."""
+    built = made("mqar:vocab_size=128,input_seq_len=2000,num_kv_pairs=4", TURNED)
+    angles = 10_000.0 ** (-np.arange(25, 32) / 32) * 1_000
+    lacking = float((np.tan(angles / 2) ** 2).sum())
+    score = 2 * 16 * 2  # s^2 = 16, and twice that where a half to all of the lead is left
+    assert 0.5 < 1 - lacking < 0.75
+    found = float(built.record.proof["layers"][1]["score_gap"])
+    assert found == pytest.approx(score, rel=0.01)
+    error = float(built.record.proof["layers"][1]["score_error"])
+    assert score - 2 * error == pytest.approx(score * (1 - lacking), rel=0.01)
+    model = copy.deepcopy(built.model)
+    # the other way round: a query that asks for what is far misses by all of the turn
+    model.get_parameter("blocks.1.mixers.0.q.weight")[32:] *= -1
+    with pytest.raises(CheckFailed, match="no less"):
+        DERIVATIONS["induction-mqar"].proved(built.task, model, FP32)
+
+
 @each("form", ["absent", "last"])
 def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> None:
     built = made("recall:n=3,K=4,V=2", "")
@@ -212,7 +239,9 @@ def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> Non
         ("cgram:n=26,V=8,c=2", "full*2 @ heads=1", "2 heads"),
         ("cgram:n=26,V=8,c=2", "full @ heads=2", "2 full layers with 2 heads"),
         # no dimension in which contents compare
-        ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ positions=none", "beside what rotations turn"),
+        ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ head_dim=8", "what rotations turn"),
+        # it has places, and no pair that is slow enough
+        ("recall:n=8,K=9,V=8", "full + full(rope=true, rope_base=9, head_dim=16)", "slowly enough"),
         ("recall:n=8,K=9,V=8", "full*2 @ positions=none", "0 of its layers"),
         ("recall:n=8,K=9,V=8", "full*2 @ head_dim=4", "head_dim >= 5"),
         ("cgram:n=26,V=8,c=2", NORMED, "no norm or cap"),

@@ -41,7 +41,7 @@ from separatrix.mixers.full import FoxMixer
 from separatrix.mixers.mla import LatentMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.rotations import single_angles
+from separatrix.proofs.rotations import single_angles, single_frequencies
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.tasks import Task
 from separatrix.theory.written import Slot, slots
@@ -95,6 +95,10 @@ class Reader:
     """None: by addresses."""
     latent: bool = False
     """Whether keys and values are maps of a latent that a norm scales."""
+    slow: float = 0.0
+    """What is left of the lead of a bit where the slowest pairs compare them, a bit in each, ..."""
+    tokens: int = 0
+    """... for two of so many tokens."""
 
     def write(self, model: Model, *, query: Rows, key: Rows, value: Rows, target: slice) -> None:
         """Head 0 compares these coordinates, and adds the values of what it reads to `target`."""
@@ -102,11 +106,30 @@ class Reader:
             write_latent(model, self.place, query=query, key=key, value=value, target=target)
             return
         mixer = softmax_head(model, self.place)
-        pick(mixer.q.weight, query, start=self.start)
-        pick(mixer.k.weight, key, start=self.start)
         numbers = sum(space.stop - space.start for space, _ in key)
+        start = self.start
+        if self.slow:
+            assert mixer.rotation is not None
+            start = mixer.rotation.dims // 2 - numbers
+        pick(mixer.q.weight, query, start=start)
+        pick(mixer.k.weight, key, start=start)
+        if self.slow:
+            self._ask_midway(mixer, start)
         write_norms(mixer, numbers, math.sqrt(numbers) * SCALE)
         self._write_rest(model, value, target)
+
+    def _ask_midway(self, mixer: SoftmaxMixer, start: int) -> None:
+        """Queries of the pairs from `start` on turn to the middle of what lies between tokens, and
+        are as much longer as their pairs lose on the way (selection.bits_lead).
+        """
+        assert mixer.rotation is not None
+        half = mixer.rotation.dims // 2
+        turn = single_frequencies(mixer.rotation)[start:] * (self.tokens - 1) / 2
+        long = 2.0 ** math.ceil(-math.log2(self.slow)) / np.cos(turn / 2) ** 2
+        rows = mixer.q.weight[start:half].clone()
+        for first, part in ((start, np.cos(turn)), (half + start, -np.sin(turn))):
+            scaled = torch.from_numpy(long * part).float()[:, None]
+            mixer.q.weight[first : first + half - start] = scaled * rows
 
     def write_asking(
         self, model: Model, *, asked: slice, one: slice, value: Rows, target: slice

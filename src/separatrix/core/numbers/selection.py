@@ -107,6 +107,36 @@ def slow_turn(rotation: Rotation, offsets: int) -> float:
         return float((1 - angle.cos()).upper()) * (1 + 2.0**-50)
 
 
+@lru_cache(maxsize=1024)
+def bits_lead(rotation: Rotation, tokens: int, bits: int, format: str) -> float:
+    """What is left of the lead of contents that differ in one bit, where two of so many tokens
+    compare them in the slowest pairs, a bit in each: a share of the lead without rotations, rounded
+    down; not above 0 where pairs are too few or turn too far, or the format is another.
+
+    A query asks in the middle of what a pair turns over all tokens, and is off by a_r = theta_r
+    (tokens - 1) / 2 at most. Weighted w_r = 1 / cos(a_r / 2)^2, a bit that differs takes
+    w_r (1 + cos a_r) = 2, and those that are alike lack w_r (1 - cos a_r) = 2 tan(a_r / 2)^2 each.
+
+    A rotated key of one number is off by u of its length, a rotated query by u and its weight by
+    u, and the score is rounded once: below 5 u of w_r with what is of second order. Two scores, and
+    2 is the whole: 5 u of all weights; sines, products and sums in float32 take the rest.
+    """
+    pairs = rotation.dims // 2
+    if bits > pairs or pairs > MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
+        return 0.0
+    errors = angle_errors(rotation, tokens)[-bits:]
+    with ctx.workprec(128):
+        halves = [
+            (angle * (tokens - 1) + error) / 4
+            for angle, error in zip(rotation.angles[-bits:], errors, strict=True)
+        ]
+        if not all(half < arb.pi() / 4 for half in halves):
+            return 0.0
+        lacking = sum((half.tan() ** 2 for half in halves), arb(0))
+        rounded = 5 * arb(2) ** -DIGITS[format] + (8 * rotation.dims + 64) * arb(2) ** -24
+        return float((1 - lacking - (lacking + bits) * rounded).lower()) - _FLOATS
+
+
 def _rounding(
     rotation: Rotation, ratio: float, errors: list[float], format: str, *, normed: bool
 ) -> float:

@@ -32,6 +32,7 @@ from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, numbers, readout
+from separatrix.proofs.derivations.parts.steps import Apart
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, stacked
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
@@ -55,7 +56,7 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     head, where = second.softmax_head(), second.where
     every = views[0].hull()
     numbers(head, head.keys(every, None, where), where, every)
-    lead, lowest, terms = _lead(views, head, where)
+    lead, lowest, terms = _lead(views, head, Apart(task.length), where)
     reading = Reading.of(
         second,
         head,
@@ -108,13 +109,13 @@ def _brought(
     return layer, views
 
 
-def _lead(views: list[Enclosure], head: Head, where: str) -> tuple[Lead, float, int]:
+def _lead(views: list[Enclosure], head: Head, apart: Apart, where: str) -> tuple[Lead, float, int]:
     """The lead of the place behind the same tokens; at or below every score of such a place; and
     the numbers of a key in use. Raises CheckFailed where another place may win.
     """
-    keys = [head.keys(view, None, where) for view in views[1:]]
+    keys = [head.keys(view, apart, where) for view in views[1:]]
     # none asks behind a start token
-    asking = [head.asked(view.rows(slice(0, -1)), None, where) for view in views[:-1]]
+    asking = [head.asked(view.rows(slice(0, -1)), apart, where) for view in views[:-1]]
     pairs = [*zip(asking, keys, strict=True)]
     # each number is taken from those tokens that tell it best
     loose = [q.rad.max(0) * k.size.max(0) + q.size.max(0) * k.rad.max(0) for q, k in pairs]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from separatrix.core.numbers.formats import DIGITS
-from separatrix.core.numbers.selection import Lead, selection_lead, slow_turn
+from separatrix.core.numbers.selection import Lead, bits_lead, selection_lead, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
@@ -22,6 +22,8 @@ MOST_ADDRESS_BITS = 256
 BY_ROTATIONS = "positions: rotations alone"
 """How the source begins where an offset is asked for."""
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
+LEAST_LEFT = 1 / 16
+"""Of the lead of a bit, where slow pairs compare contents: scores are as many times larger."""
 MOST_COUNTED = 1 << 20
 """Tokens up to which a state in fp32 counts: each adds at least a thirty-second of the last bit."""
 
@@ -140,6 +142,20 @@ class Attending:
         return selection_lead(
             self.part.rotation, tokens, written or self.head.format, normed=self.part.rounded_again
         )
+
+    def slow_lead(self, bits: int, tokens: int, *, values: int, written: str = "") -> float:
+        """What is left of the lead of a bit where so many of contents are compared in the slowest
+        pairs of rotations that turn every key dimension, and so many of values read; in the head's
+        format or in the one it is written in. 0 where that is too little, or nothing is known.
+        """
+        rotation, head = self.part.rotation, self.head
+        if rotation is None or rotation.dims != head.head_dim or self.part.normed or head.latent:
+            return 0.0
+        placed = self.architecture.positions in ("embedded", "none")
+        if not placed or not head.has_room(0, values):
+            return 0.0
+        left = bits_lead(rotation, tokens, bits, written or head.format)
+        return left if left >= LEAST_LEFT else 0.0
 
     def blank_beside(self, payload: int, tokens: int) -> bool:
         """Whether a start token can take the weight of queries whose offset holds no token."""

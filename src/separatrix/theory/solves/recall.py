@@ -16,6 +16,7 @@ from separatrix.theory.solves.places import (
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
     Attending,
+    down,
     finders,
     full_heads,
 )
@@ -221,22 +222,32 @@ class Wanted(NamedTuple):
         """Key dimensions: the bits of these tokens, and tags."""
         return self.before * self.letter + TAGS
 
+    @property
+    def slow(self) -> int:
+        """The same in slow pairs: a tag where some of several tokens may be missing."""
+        return self.before * self.letter + (self.before > 1)
+
 
 def lookup(architecture: Architecture, task: Task) -> Room | None:
     wanted = wanted_by(task)
     if wanted is None:
         return None
     for first, rests_on in bringing(architecture, wanted, task.length):
-        for second in comparing(architecture, wanted):
+        for second, left in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue
             tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
+            how = f"{wanted.key} key dimensions"
+            if left:
+                how = (
+                    f"{wanted.slow} bits in its slowest pairs ({down(left)} of their lead is left)"
+                )
             said = (
                 f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
-                f" layer {second + 1} compares {wanted.key} key dimensions and reads"
-                f" {wanted.letter} bits"
+                f" layer {second + 1} compares {how} and reads {wanted.letter} bits"
             )
-            numbers = {"key_bits": wanted.key, "payload_bits": wanted.letter}
+            numbers = {"key_bits": wanted.slow if left else wanted.key}
+            numbers |= {"payload_bits": wanted.letter}
             return Room(said, numbers | {"first": first, "second": second}, (rests_on,))
     return None
 
@@ -272,14 +283,18 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
             yield one.layer, found.rests_on
 
 
-def comparing(architecture: Architecture, wanted: Wanted) -> list[int]:
-    """The full layers with a head that compares so many bits of contents and reads a token."""
-    return [
-        one.layer
-        for one in full_heads(architecture)
-        if wanted.key <= min(one.content_dims, MOST_ADDRESS_BITS)
-        and one.head.has_room(wanted.key, wanted.letter)
-    ]
+def comparing(
+    architecture: Architecture, wanted: Wanted, tokens: int
+) -> Iterator[tuple[int, float]]:
+    """The full layers with a head that compares so many bits of contents and reads a token, and
+    what slow rotations leave of a bit's lead; 0 where none turn what is compared.
+    """
+    for one in full_heads(architecture):
+        still = wanted.key <= min(one.content_dims, MOST_ADDRESS_BITS)
+        if still and one.head.has_room(wanted.key, wanted.letter):
+            yield one.layer, 0.0
+        elif left := one.slow_lead(wanted.slow, tokens, values=wanted.letter):
+            yield one.layer, left
 
 
 def question_first(architecture: Architecture, task: Recall) -> Room | None:

@@ -17,6 +17,7 @@ from separatrix.core.numbers.selection import (
     RATIOS,
     Lead,
     angle_errors,
+    bits_lead,
     selection_lead,
     slow_turn,
 )
@@ -212,3 +213,84 @@ def test_frequencies_in_float32_are_as_near_as_is_said(base: int, dims: int) -> 
     said = np.array(angle_errors(rotation, 1)) - 2 * exact * 2.0**-24
     assert np.all(np.abs(computed - exact)[1:] <= said[1:])
     assert computed[0] == exact[0] == 1
+
+
+def compared(rotation: Rotation, tokens: int, bits: int) -> float:
+    """The smallest lead of the key that is alike over one that differs, over all distances of both
+    and all that they may differ in, as a share of 2.
+    """
+    angles = np.array(rotation.frequencies)[-bits:] * (tokens - 1) / 2
+    weights = 1 / np.cos(angles / 2) ** 2
+    off = np.linspace(-1.0, 1.0, min(tokens, 400))[:, None] * angles
+    scores = weights * np.cos(off)
+    signs = 1 - 2 * ((np.arange(1, 1 << bits)[:, None] >> np.arange(bits)) & 1)
+    return float((scores.sum(1).min() - (signs @ scores.T).max()) / 2)
+
+
+@each("tokens", [2, 30, 200])
+@each("rotation", [SMALL, Rotation(500_000, 12), Rotation(300, 8, "linear_3")])
+def test_bits_in_slow_pairs_by_all_distances(rotation: Rotation, tokens: int) -> None:
+    for bits in range(1, rotation.dims // 2 + 1):
+        left, true = bits_lead(rotation, tokens, bits, "fp64"), compared(rotation, tokens, bits)
+        if left > 0:
+            # what is alike lacks most at one end, what differs least in the middle: for an even
+            # number of tokens no distance is the middle
+            assert true - 1e-4 < left + 2e-2
+            assert left <= true
+
+
+def test_bits_in_slow_pairs_by_hand() -> None:
+    """Llama 3.1's slowest pair turns by 500,000^-(126/128) / 8 a token."""
+    slowest = 500_000 ** (-126 / 128) / 8
+    one = 1 - np.tan(slowest * 131_072 / 4) ** 2
+    assert bits_lead(LLAMA, 131_073, 1, "fp64") == pytest.approx(one, abs=1e-4)
+    # 18 such pairs, each 500,000^(1/64) times as fast as the next
+    turns = slowest * 131_072 / 4 * 500_000 ** (np.arange(18) / 64)
+    lacking = float((np.tan(turns) ** 2).sum())
+    assert bits_lead(LLAMA, 131_073, 18, "fp64") == pytest.approx(1 - lacking, abs=2e-3)
+    rounded = 1 - lacking - 5 / 256 * (18 + lacking)
+    assert bits_lead(LLAMA, 131_073, 18, "bf16") == pytest.approx(rounded, abs=2e-3)
+    assert bits_lead(LLAMA, 131_073, 20, "bf16") <= 0
+
+
+def test_bits_that_no_pairs_hold() -> None:
+    assert bits_lead(SMALL, 2, 9, "fp32") == 0.0  # eight pairs
+    assert bits_lead(SMALL, 2, 1, "fp8") == 0.0
+    assert bits_lead(SMALL, MOST_OFFSETS + 1, 1, "fp32") == 0.0
+    assert bits_lead(Rotation(10_000, 2), 5, 1, "fp32") == 0.0  # one radian a token
+
+
+@each("form", ["bf16", "fp16", "fp32"])
+def test_heads_that_are_really_rounded_keep_it(form: str) -> None:
+    """Keys, queries and scores rounded to the format: at any two distances the key that is alike
+    leads by what is left.
+    """
+    rotation, bits, tokens = Rotation(100_000, 32), 5, 1_000
+    left = bits_lead(rotation, tokens, bits, form)
+    assert left > 0.5
+    kind = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[form]
+    rng, half = np.random.default_rng(0), rotation.dims // 2
+    turn = np.array(rotation.frequencies)[-bits:] * (tokens - 1) / 2
+    weights = 1 / np.cos(turn / 2) ** 2
+    codes = 1.0 - 2 * ((np.arange(1 << bits)[:, None] >> np.arange(bits)) & 1)
+
+    def rotated(rows: np.ndarray, place: int) -> torch.Tensor:
+        x = torch.from_numpy(rows).to(kind)[None, None]
+        return rotate(x.swapaxes(1, 2), rotation, start=place)[0, 0].to(kind)
+
+    keys, queries = (np.zeros((len(codes), rotation.dims)) for _ in range(2))
+    keys[:, half - bits : half] = codes
+    queries[:, half - bits : half] = codes * weights * np.cos(turn)
+    queries[:, -bits:] = -codes * weights * np.sin(turn)
+    for last in (0, tokens - 1, *rng.integers(tokens, size=20).tolist()):
+        asked = torch.stack([rotated(q[None], last)[0] for q in queries])
+        places = [0, last, *rng.integers(last + 1, size=6).tolist()]
+        scores = torch.stack(
+            [
+                (asked.float() @ torch.stack([rotated(k[None], p)[0] for k in keys]).float().T)
+                for p in places
+            ]
+        ).to(kind)
+        own = scores.diagonal(dim1=1, dim2=2).min(0).values.double()
+        scores.diagonal(dim1=1, dim2=2).fill_(-torch.inf)
+        assert float((own - scores.amax((0, 2)).double()).min()) >= 2 * left

@@ -14,8 +14,15 @@ from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.proofs.arithmetic import arithmetic
-from separatrix.proofs.derivations.parts.steps import Rows, Step, own_group, squares, steps
-from separatrix.proofs.machine import Enclosure
+from separatrix.proofs.derivations.parts.steps import (
+    Apart,
+    Rows,
+    Step,
+    own_group,
+    squares,
+    steps,
+)
+from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.stacks.architecture import Architecture
 
 WIDTH = 5
@@ -87,6 +94,43 @@ def test_queries_keys_and_values_lie_within(spec: str, format: str, seed: int) -
         # at any place
         (any_,) = behind(found, kind, Rows((whole.hull(),), None)).parts
         assert within(real, any_)
+
+
+@each("spec", ["full(rope=true, rope_base=90)", "full(rope=true, rope_dim=2, qk_norm=head)"])
+@each("format", ["fp32", "fp64", "bf16", "fp16"])
+@each("most", [1, 6, 90, 700])
+def test_scores_lie_within_wherever_both_tokens_stand(spec: str, format: str, most: int) -> None:
+    """Slow pairs and fast ones, from one place to the whole prompt between the two."""
+    made = drawn(f"{spec}", most).to(DTYPES[format])
+    x = torch.randn(TOKENS, 1, 1, WIDTH).to(DTYPES[format])
+    x[0] = 0
+    rows = [
+        Enclosure.point(part(x)[:, 0, 0].double().numpy(), arithmetic(format))
+        for part in (made.q, made.k)
+    ]
+    found = steps(made, 0, "layer 1")
+    queries, keys = (
+        behind(found, kind, Rows((one,), Apart(most))).parts[0]
+        for kind, one in zip("qk", rows, strict=True)
+    )
+    scores = Scores(keys, queries.used, "here").of(queries)
+    centres, errors = scores.centres(queries), scores.errors(queries)[:, None]
+    rng = np.random.default_rng(most)
+    pairs = [(0, most), (most, most), *np.sort(rng.integers(most + 1, size=(12, 2))).tolist()]
+    for first, last in pairs:
+        q, k = (
+            torch.stack([_at(made, row, place)[kind] for row in x]).to(DTYPES[format])
+            for kind, place in ((0, last), (1, first))
+        )
+        summed = torch.promote_types(q.dtype, torch.float32)
+        real = (q.to(summed) @ k.to(summed).T).double().numpy()
+        assert (np.abs(real - centres) <= errors).all()
+
+
+def _at(made: SoftmaxMixer, row: torch.Tensor, place: int) -> list[torch.Tensor]:
+    """A token's query and key at a place."""
+    rows = torch.cat([torch.zeros(1, place, WIDTH).to(row), row], 1)
+    return [part[0, 0, -1] for part in made._qkv(made._project(rows))[:2]]
 
 
 @each("spec", ["full(gate=sigmoid)", "full(gate=head)"])

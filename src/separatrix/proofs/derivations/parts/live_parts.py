@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from separatrix.core.errors import CheckFailed
@@ -22,7 +21,7 @@ from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.plugins import OwnMixer
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, steps
+from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, Where, steps
 from separatrix.proofs.exact import Digits
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, linear, mlp
 from separatrix.stacks.mechanisms import Mechanism
@@ -54,11 +53,11 @@ class Head:
             rows = step.mapped(kind, rows, what)
         return rows
 
-    def keys(self, rows: Enclosure, places: NDArray[np.int64] | None, where: str) -> Enclosure:
+    def keys(self, rows: Enclosure, places: Where, where: str) -> Enclosure:
         """Keys of rows of the stream that stand at these places."""
         return self._alone("k", self.k, rows, places, f"{where}, k")
 
-    def asked(self, rows: Enclosure, places: NDArray[np.int64] | None, where: str) -> Enclosure:
+    def asked(self, rows: Enclosure, places: Where, where: str) -> Enclosure:
         """Queries of rows of the stream that stand at these places."""
         return self._alone("q", self.q, rows, places, f"{where}, q")
 
@@ -96,7 +95,7 @@ class Head:
         kind: Kind,
         weight: Array,
         rows: Enclosure,
-        places: NDArray[np.int64] | None,
+        places: Where,
         what: str,
     ) -> Enclosure:
         (found,) = self.behind(kind, Rows((linear(rows, weight, what=what),), places), what).parts

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from separatrix.proofs.machine import (
     slack,
     times,
 )
-from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned
+from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned, turns_between
 
 Kind = Literal["q", "k", "v"]
 ROOTS = "reciprocal roots within 8 u of sums"
@@ -44,12 +45,24 @@ _FLAT = 500.0
 """A sigmoid of more than this is that of this, up to less than any rounding."""
 
 
+class Apart(NamedTuple):
+    """Queries and keys at any places of a prompt, as if the key stood at place 0: rotations turn
+    queries alone, by no more places than this.
+    """
+
+    most: int
+
+
+Where = NDArray[np.int64] | Apart | None
+"""The places of rows; None: any."""
+
+
 @dataclass(frozen=True)
 class Rows:
-    """Numbers of tokens that add up of parts, at these places; None: at any."""
+    """Numbers of tokens that add up of parts, at these places."""
 
     parts: tuple[Enclosure, ...]
-    places: NDArray[np.int64] | None
+    places: Where
 
     @property
     def alone(self) -> bool:
@@ -166,11 +179,11 @@ class Rotated(Step):
         if kind == "v":
             return rows
         alone = rows.alone
-        turned = (self._turn(x, rows.places, what, alone=alone) for x in rows.parts)
+        turned = (self._turn(kind, x, rows.places, what, alone=alone) for x in rows.parts)
         return Rows(tuple(turned), rows.places)
 
     def _turn(
-        self, x: Enclosure, places: NDArray[np.int64] | None, what: str, *, alone: bool
+        self, kind: Kind, x: Enclosure, places: Where, what: str, *, alone: bool
     ) -> Enclosure:
         arithmetic = x.arithmetic
         half = self.rotation.dims // 2
@@ -183,11 +196,16 @@ class Rotated(Step):
         # two products and a sum; parts of a sum are stored together
         units = 4 * float(arithmetic.summed) + slack(4)
         units += 0.0 if alone else one(arithmetic)
-        off = trig_off(arithmetic, MOST_PLACES if places is None else int(places.max()))
+        known = isinstance(places, np.ndarray)
+        off = trig_off(arithmetic, int(places.max()) if known else MOST_PLACES)
         loose = (units + off) * size + 8 * arithmetic.summed_tiny + arithmetic.tiny
-        if places is None:
-            # whatever the angle: no number is longer than both together
-            reach = np.where(size == 0, 0.0, (size + loose) * (1 + 2.0**-40))
+        # whatever the angle: no number is longer than both together
+        reach = np.where(size == 0, 0.0, (size + loose) * (1 + 2.0**-40))
+        if isinstance(places, Apart):
+            sums = float(roundings(x.mid.shape[1], x.summed().arithmetic))
+            found = self._seen_from_keys(kind, first, second, loose, sums, places, alone=alone)
+            alone = False
+        elif places is None:
             found = [(np.zeros_like(reach), reach)] * 2
         else:
             cos, sin = turned(self.rotation, places, arithmetic)
@@ -209,6 +227,64 @@ class Rotated(Step):
             np.concatenate([pairs.mid, x.mid[:, 2 * half :]], 1),
             np.concatenate([pairs.rad, x.rad[:, 2 * half :]], 1),
         )
+
+    def _seen_from_keys(
+        self,
+        kind: Kind,
+        first: Enclosure,
+        second: Enclosure,
+        loose: Array,
+        sums: float,
+        apart: Apart,
+        *,
+        alone: bool,
+    ) -> list[tuple[Array, Array]]:
+        """Pairs in the frame that turns with the key: keys as they are, queries turned by what is
+        between them. `loose`: how far a number may be from its turned one; `sums`: what a score
+        loses where it is added up, as a share of its products.
+
+        What is rounded in one frame is as long in another. Scores are rounded where they are
+        computed, where products add up to |q| |k| at most; what that is more than in this frame is
+        counted to the query.
+        """
+        long = np.sqrt(first.size**2 + second.size**2) * (1 + 2.0**-40)
+        arithmetic = first.arithmetic
+        error = 2 * loose
+        if alone and arithmetic.narrowed:
+            error = error + float(arithmetic.stored) * (long + error) + 2 * arithmetic.tiny
+        if kind == "k":
+            wide = [(x.mid, x.rad + error) for x in (first, second)]
+        else:
+            error = error + first.rad + second.rad + (sums + 2.0**-44) * long
+            wide = [
+                ((low + high) / 2, (high - low) / 2 + error)
+                for low, high in self._arcs(first.mid, second.mid, long, apart, arithmetic)
+            ]
+        none = long == 0
+        return [
+            (np.where(none, 0.0, mid), np.where(none, 0.0, rad * (1 + 2.0**-40)))
+            for mid, rad in wide
+        ]
+
+    def _arcs(
+        self, x: Array, y: Array, long: Array, apart: Apart, arithmetic: Arithmetic
+    ) -> list[tuple[Array, Array]]:
+        """The least and the most of both numbers of pairs (x, y) that are turned by 0 to so many
+        places; of pairs that turn by a straight angle, anything so long.
+        """
+        turns, slow = turns_between(self.rotation, apart.most, arithmetic)
+        corners = [(x * a - y * b, x * b + y * a) for a, b in turns]
+        found: list[tuple[Array, Array]] = []
+        for own, other in ((0, 1), (1, 0)):
+            ends = [corner[own] for corner in corners]
+            low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+            # within a right angle: where the other changes its sign, this one is as long as both
+            for a, b in pairwise(corners):
+                crosses = a[other] * b[other] <= 0
+                low = np.where(crosses & (np.minimum(a[own], b[own]) < 0), -long, low)
+                high = np.where(crosses & (np.maximum(a[own], b[own]) > 0), long, high)
+            found.append((np.where(slow, low, -long), np.where(slow, high, long)))
+        return found
 
 
 @dataclass(frozen=True)
