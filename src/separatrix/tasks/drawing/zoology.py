@@ -49,18 +49,16 @@ class Sieve:
     """A sampler of tokens that are none of their row's keys, for `length` tokens and k keys a row.
     It draws so many rows at once that a core's cache holds them.
 
-    Where ids are few every id of a row has a slot of its own. Else those that agree in their low
-    bits share one, and what falls on a key's slot is looked up. All that is needed is allocated
-    once: fresh memory would take longer than all else. Needs vocabulary <= 2^32.
+    Ids that agree in their low bits share a slot of their row, and what falls on a key's slot is
+    looked up. All that is needed is allocated once: fresh memory would take longer than all else.
+    Needs vocabulary <= 2^32.
     """
 
     def __init__(self, k: int, length: int, vocabulary: int) -> None:
         rows = max(1, _AT_ONCE // length)
         self.vocabulary = vocabulary
         # a power of two, so that a mask takes an id to its slot
-        most = max(_SLOTS, 1 << (_SIEVE * k - 1).bit_length())
-        self.whole = vocabulary <= most
-        self.slots = min(vocabulary, most)
+        self.slots = 1 << (min(vocabulary, max(_SLOTS, _SIEVE * k)) - 1).bit_length()
         self._held = np.zeros(rows * self.slots, np.bool_)
         self._slot = np.empty((rows, length), np.int64)
         self._met = np.empty((rows, length), np.bool_)
@@ -79,7 +77,7 @@ class Sieve:
         slot = self._slot[:batch]
         met = self._met[:batch]
         held_slots = self._slots(keys) + self.slots * rows
-        ordered = None if self.whole else np.sort((keys + self.vocabulary * rows).ravel())
+        ordered = np.sort((keys + self.vocabulary * rows).ravel())
         self._held[held_slots] = True
         tokens = uniform(self.vocabulary, slot.shape, rng)
         np.add(self._slots(tokens), self.slots * rows, out=slot)
@@ -88,32 +86,24 @@ class Sieve:
         flat = tokens.reshape(-1)
         at = np.flatnonzero(met)
         first = slot.reshape(-1)[at] - self._slots(flat[at])
-        if ordered is not None:
-            is_key = self._are_keys(flat[at], first, ordered)
-            at = at[is_key]
-            first = first[is_key]
         # a key is drawn again until it is none, which leaves all other ids equally likely
-        while len(at):
-            drawn = uniform(self.vocabulary, at.shape, rng)
-            flat[at], is_key = drawn, self._are_keys(drawn, first, ordered)
+        while (is_key := self._are_keys(flat[at], first, ordered)).any():
             at = at[is_key]
             first = first[is_key]
+            flat[at] = uniform(self.vocabulary, at.shape, rng)
         # only what was set is cleared: the next batch finds the sieve empty
         self._held[held_slots] = False
         return tokens
 
     def _slots(self, tokens: NDArray[Any]) -> NDArray[Any]:
-        return tokens if self.whole else tokens & tokens.dtype.type(self.slots - 1)
+        return tokens & tokens.dtype.type(self.slots - 1)
 
-    def _are_keys(self, tokens: NDArray[Any], first: Tokens, ordered: Tokens | None) -> Bools:
+    def _are_keys(self, tokens: NDArray[Any], first: Tokens, ordered: Tokens) -> Bools:
         """Of tokens of rows whose slots begin at `first`; `ordered` are all keys, each with
-        `vocabulary` times its row, where ids share slots.
+        `vocabulary` times its row.
         """
-        held = self._held[first + self._slots(tokens)]
-        if ordered is not None:
-            asked = tokens + self.vocabulary * (first // self.slots)
-            held &= ordered[np.minimum(np.searchsorted(ordered, asked), len(ordered) - 1)] == asked
-        return held
+        asked = tokens + self.vocabulary * (first // self.slots)
+        return ordered[np.minimum(np.searchsorted(ordered, asked), len(ordered) - 1)] == asked
 
 
 _CELLS = 1 << 16
