@@ -89,8 +89,9 @@ def of_task(text: str) -> Iterator[Piece]:
     drawn = task.sample(DRAWN, np.random.default_rng(0))
     yield f"{text}/sample", packed({"tokens": drawn.tokens, "targets": drawn.targets})
     yield f"{text}/answer", packed({"answers": task.answer(drawn.tokens)})
-    if isinstance(task, sx.tasks.Composition):
-        yield f"{text}/chain", packed({"chain": task.intermediate(drawn.tokens)})
+    chain = task.chain(drawn.tokens)
+    if chain is not None:
+        yield f"{text}/chain", packed({"chain": chain})
     classes = task.prefix_classes()
     facts = {
         "spec": task.spec,

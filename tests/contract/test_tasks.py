@@ -289,7 +289,7 @@ def test_token_order_of_seqcomp_by_hand() -> None:
         7,
     )
     prompt = np.array([[3, 2, 1, 0, 1, 0, 0, 1]])  # i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = entry 3 = 0
-    assert task.intermediate(prompt).tolist() == [[1, 0]]
+    assert task.chain(prompt).tolist() == [[1, 0]]
     assert task.length == task.N(0) + task.N(1) + 2
 
 

@@ -17,7 +17,7 @@ import pytest
 from support.worded import answer_in_words, tokens_of
 
 from separatrix.tasks import TASKS as TASKS_OF_TOKENS
-from separatrix.tasks import Composition, Task, parse_any_task
+from separatrix.tasks import Task, parse_any_task
 from separatrix.tasks.exports import export
 from separatrix.tasks.exports.source import definition, manner, noun
 from separatrix.tasks.text import TEXT_TASKS, TextTask
@@ -58,7 +58,8 @@ def solve(text: str, question: str, *, wrong: bool = False) -> tuple[list[str], 
         return task.steps(prompt), answer
     asked = task.asked
     tokens = np.array([tokens_of(asked, question)])
-    chain = asked.intermediate(tokens)[0].tolist() if isinstance(asked, Composition) else []
+    chains = asked.chain(tokens)
+    chain = [] if chains is None else chains[0].tolist()
     return [asked.word(value) for value in chain], answer_in_words(asked, question, wrong=wrong)
 
 

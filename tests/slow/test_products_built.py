@@ -148,7 +148,7 @@ def test_five_things_at_every_prefix_by_rotations_alone(layers: int, prompts: in
     model = follower(layers, n + 8)
     task = Permutation(n=n + 8, k=POINTS)
     drawn = task.draw(prompts, np.random.default_rng(layers))
-    every = task.intermediate(drawn.tokens)
+    every = task.chain(drawn.tokens)
     found = model.every(torch.from_numpy(drawn.tokens)).argmax(-1).numpy()
     assert (found[:, :n] == every[:, :n]).all()
     # beyond the product the first letters are not seen

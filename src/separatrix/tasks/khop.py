@@ -4,6 +4,7 @@ and do so k times.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -322,23 +323,27 @@ class KHop(Composition, Task):
         with_end(blocks[:, k], chain[:, k - 1], end, place == 0, rng)
         return end
 
-    def intermediate(self, tokens: Tokens) -> Tokens:
+    def chain(self, tokens: Tokens) -> Tokens:
         """c_1, ..., c_k, shape (batch, k), V from the first hop on that finds nothing. Raises
         SizeError for tokens that are no instance.
         """
-        tokens = self._checked(tokens)
-        rows = np.arange(len(tokens))
-        places = np.arange(self.n)
-        chain = np.full((len(tokens), self.k), self.V)
-        place = np.full(len(tokens), self.n - 1)
-        found = np.ones(len(tokens), bool)
-        for hop in range(self.k):
-            earlier = (tokens == tokens[rows, place][:, None]) & (places < place[:, None])
-            latest = self.n - 1 - earlier[:, ::-1].argmax(axis=1)
-            found &= earlier[rows, latest]
-            place = np.where(found, latest + 1, 0)
-            chain[found, hop] = tokens[rows, place][found]
-        return chain
+        last = np.full((len(tokens), 1), self.n - 1)
+        return np.concatenate(list(self.hopped(self._checked(tokens), last)), axis=1)
+
+    def hopped(self, tokens: Tokens, place: Tokens) -> Iterator[Tokens]:
+        """The letters, in the shape of the places (batch, any), that 1, ..., k hops from these
+        find, V from the first on that finds nothing.
+        """
+        order = np.argsort(tokens, axis=1, kind="stable")
+        letters = np.take_along_axis(tokens, order, axis=1)
+        # of equal letters, in their order, each leads behind the one before it; n is nowhere
+        same = letters[:, 1:] == letters[:, :-1]
+        behind = np.full((len(tokens), self.n + 1), self.n)
+        np.put_along_axis(behind, order[:, 1:], np.where(same, order[:, :-1] + 1, self.n), axis=1)
+        found = np.concatenate((tokens, np.full((len(tokens), 1), self.V)), axis=1)
+        for _ in range(self.k):
+            place = np.take_along_axis(behind, place, axis=1)
+            yield np.take_along_axis(found, place, axis=1)
 
 
 @lru_cache(maxsize=64)

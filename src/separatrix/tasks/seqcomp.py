@@ -343,7 +343,7 @@ class Functions(Composition, Task):
             case _:
                 return rng.integers(values, size=shape)
 
-    def intermediate(self, tokens: Tokens) -> Tokens:
+    def chain(self, tokens: Tokens) -> Tokens:
         """i_1, ..., i_L, shape (batch, L). Raises SizeError for tokens that are no instance."""
         tokens = self._checked(tokens)
         for level in range(1, self.L + 1):
@@ -352,14 +352,19 @@ class Functions(Composition, Task):
             self._within(tokens[:, start : start + count], f"z_{level}", 0, count)
         self._within(tokens[:, self.position_z0], "z_0", 0, self.m)
         self._within(tokens[:, self.position_w], "w", 0, self.w_values)
-        chain = np.empty((len(tokens), self.L), np.int64)
-        rows = np.arange(len(tokens))
-        current = tokens[:, self.position_z0]
-        w = (np.zeros_like(current), *self.split_w(tokens[:, self.position_w]))
-        for level in range(1, self.L + 1):
-            current = tokens[rows, self.position(level, w[level - 1], current)]
-            chain[:, level - 1] = current
-        return chain
+        asked = (tokens[:, [self.position_z0]], tokens[:, [self.position_w]])
+        return np.concatenate(self.composed(tokens, *asked), axis=1)
+
+    def composed(self, tokens: Tokens, start: Tokens, w: Tokens, first: int = 1) -> list[Tokens]:
+        """Of questions about the functions of each row the values of z_first, ..., z_L: i_1, ...,
+        i_L where they start from z_0. In the shape (batch, any) of the starts, w broadcast to it.
+        """
+        chain = [start]
+        for level, part in enumerate((w, *self.split_w(w)), start=1):
+            if level >= first:
+                place = self.position(level, part, chain[-1])
+                chain.append(np.take_along_axis(tokens, place, axis=1))
+        return chain[1:]
 
     def level(self, probe: str) -> Fraction:
         if probe == "modes":

@@ -274,7 +274,7 @@ class StateRecall(Composition, Task):
             chain[:, place] = pointer = partner[swaps[:, -1 - place], pointer]
         return chain
 
-    def intermediate(self, tokens: Tokens) -> Tokens:
+    def chain(self, tokens: Tokens) -> Tokens:
         """Token ids of the pointers from the last swap back to before the first, of the cell, and
         the value: (batch, K + 2).
 

@@ -60,6 +60,16 @@ class Cancelling(Task):
         ids = {f"number modulo {self.M}": self.M}
         return Layout(self.n + query, ids, YES_OR_NO, self.n - (not query), grows=self._growth())
 
+    def _two_make(self, x: Tokens, total: Tokens) -> Tokens:
+        """Whether two of each row of x (batch, any) make its total (batch, 1) modulo M."""
+        other = (total - x) % self.M
+        # sorted by the smaller side of the class {x, total - x}, then by side, two that do stand
+        # side by side; what is its own other side does it twice
+        keys = np.sort(3 * np.minimum(x, other) + np.sign(x - other) + 1, axis=1)
+        left, right = keys[:, :-1], keys[:, 1:]
+        opposite = (left % 3 == 0) & (right == left + 2)
+        return (opposite | ((left % 3 == 1) & (right == left))).any(axis=1).astype(np.int64)
+
     def _growth(self) -> Growth:
         """M/n stays when it is a whole number, else M."""
         if self.M % self.n:
@@ -288,15 +298,7 @@ class TwoSum(Cancelling):
         tokens = self._checked(tokens)
         if self.form == "query":
             return ((tokens[:, :-1] + tokens[:, -1:]) % self.M == 0).any(axis=1).astype(np.int64)
-        # sorted by size, then sign, a value and its negative stand side by side
-        small = np.minimum(tokens, self.M - tokens)
-        keys = np.sort(2 * small + (tokens != small), axis=1)
-        left = keys[:, :-1]
-        right = keys[:, 1:]
-        opposite = (left % 2 == 0) & (right == left + 1)
-        # 0 and M/2 are their own negatives: two of the same cancel
-        own_twice = (left == right) & (left % 2 == 0) & (left % self.M == 0)
-        return (opposite | own_twice).any(axis=1).astype(np.int64)
+        return self._two_make(tokens, np.zeros((len(tokens), 1), np.int64))
 
 
 WORDS_OF_THREESUM = Words.read("""
@@ -556,20 +558,7 @@ class ThreeSum(Cancelling):
         tokens = self._checked(tokens)
         if self.form == "decision":
             return np.concatenate([self._some_three(part) for part in self._parts(tokens)])
-        x = tokens[:, :-1]
-        total = (self.M - tokens[:, -1:]) % self.M
-        other = (total - x) % self.M
-        # sorted by the smaller side of the class, then by side: two that add up to the total stand
-        # side by side
-        small = np.minimum(x, other)
-        keys = np.sort(3 * small + np.sign(x - other) + 1, axis=1)
-        left = keys[:, :-1]
-        right = keys[:, 1:]
-        return (
-            (((left % 3 == 0) & (right == left + 2)) | ((left % 3 == 1) & (right == left)))
-            .any(axis=1)
-            .astype(np.int64)
-        )
+        return self._two_make(tokens[:, :-1], (self.M - tokens[:, -1:]) % self.M)
 
     def _some_three(self, tokens: Tokens) -> Tokens:
         x = np.ascontiguousarray(tokens.T)

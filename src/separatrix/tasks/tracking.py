@@ -355,7 +355,7 @@ class Product(Composition, Task):
     def _moves(self) -> Tokens:
         """The elements after the first under the shift; none where they may be any."""
 
-    def intermediate(self, tokens: Tokens) -> Tokens:
+    def chain(self, tokens: Tokens) -> Tokens:
         """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError
         for tokens that are no instance.
         """

@@ -77,7 +77,7 @@ def test_what_is_written_is_what_was_due(task: Thought) -> None:
     assert (task.task.answer(tokens[:, :n]) == targets[:, -1]).all()
     assert (task.answer(tokens) == targets).all()
     if task.form == "values":
-        assert (task.task.intermediate(tokens[:, :n]) == targets[:, n - 1 :]).all()
+        assert (task.task.chain(tokens[:, :n]) == targets[:, n - 1 :]).all()
 
 
 @each("task", CHAINS)
@@ -153,8 +153,8 @@ def test_the_law_of_each_value(text: str) -> None:
     task = parse_task(text)
     total = 40_000
     assert isinstance(task, Thought)
-    assert isinstance(task.task, Composition)
-    chain = task.task.intermediate(task.task.sample(total, np.random.default_rng(4)).tokens)
+    chain = task.task.chain(task.task.sample(total, np.random.default_rng(4)).tokens)
+    assert chain is not None
     for step in range(1, task.task.steps + 1):
         law = {token: share for ids, share in task.task.law(step) for token in ids}
         assert sum(law.values()) == 1

@@ -72,7 +72,7 @@ def queries(task: Any, batch: Batch) -> Drawn:
 def composed(task: Any, batch: Batch) -> Drawn:
     tokens, targets = batch
     N = task.entries(task.L)
-    chain = task.intermediate(tokens)
+    chain = task.chain(tokens)
     asked = tokens[:, task.position_z0]
     if task.L > 1:
         w = task.split_w(tokens[:, task.position_w])

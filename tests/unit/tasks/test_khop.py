@@ -31,7 +31,7 @@ def free(n: int, V: int, k: int) -> KHop:
 def test_the_example_of_the_paper() -> None:
     """baebcabebdea: one hop from the last a gives b, two give c; c has no earlier occurrence."""
     prompt = np.array([["abcde".index(letter) for letter in "baebcabebdea"]])
-    assert free(12, 5, 3).intermediate(prompt).tolist() == [[1, 2, 5]]
+    assert free(12, 5, 3).chain(prompt).tolist() == [[1, 2, 5]]
     assert [int(free(12, 5, k).answer(prompt)[0]) for k in (1, 2, 3, 4)] == [1, 2, 5, 5]
 
 
@@ -50,7 +50,7 @@ def test_the_example_of_the_paper() -> None:
     ],
 )
 def test_chains_by_hand(prompt: list[int], chain: list[int]) -> None:
-    assert free(len(prompt), 2, 3).intermediate(np.array([prompt])).tolist() == [chain]
+    assert free(len(prompt), 2, 3).chain(np.array([prompt])).tolist() == [chain]
 
 
 @each("n, V, k", [(2, 2, 1), (5, 2, 2), (6, 3, 1), (6, 3, 2), (7, 3, 4), (5, 4, 2)])

@@ -32,7 +32,7 @@ def test_the_chain_is_that_of_the_products_so_far() -> None:
     1).
     """
     task = Permutation(n=3, k=3)
-    assert task.intermediate(np.array([[1, 3, 4]])).tolist() == [[1, 2, 1]]
+    assert task.chain(np.array([[1, 3, 4]])).tolist() == [[1, 2, 1]]
     thought = parse_task("permutation:n=3,k=3,thought=values")
     assert isinstance(thought, Thought)
     assert thought.answer(np.array([[1, 3, 4, 1, 2]])).tolist() == [[-1, -1, 1, 2, 1]]
@@ -42,7 +42,7 @@ def test_the_chain_is_that_of_the_products_so_far() -> None:
 def test_the_last_of_the_chain_is_the_answer(n: int, k: int) -> None:
     task = Permutation(n=n, k=k)
     tokens, targets = task.sample(500, np.random.default_rng(0))
-    assert (task.intermediate(tokens)[:, -1] == targets).all()
+    assert (task.chain(tokens)[:, -1] == targets).all()
 
 
 def test_sizes_by_hand() -> None:

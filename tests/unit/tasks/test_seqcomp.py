@@ -57,7 +57,7 @@ def test_one_function() -> None:
 
 def test_the_table_that_opens_the_module() -> None:
     task = SeqComp(L=2, m=2, branching=(2,))
-    assert task.intermediate(np.array([[1, 0, 2, 3, 1, 0, 0, 1]])).tolist() == [[1, 3]]
+    assert task.chain(np.array([[1, 0, 2, 3, 1, 0, 0, 1]])).tolist() == [[1, 3]]
 
 
 def test_places_are_row_major() -> None:
@@ -133,7 +133,7 @@ def test_the_largest_m_that_fits(L: int, beyond: int) -> None:
 def test_every_intermediate_value_is_uniform() -> None:
     """Chi-square of i_1, i_2, i_3 below freedom + 5 sigma, and the last is the answer."""
     tokens, targets = TASK.sample(64_000, np.random.default_rng(2))
-    chain = TASK.intermediate(tokens)
+    chain = TASK.chain(tokens)
     assert chain.shape == (64_000, 3)
     assert (chain[:, -1] == targets).all()
     for column, values in enumerate((8, 32, 64)):
@@ -150,7 +150,7 @@ def test_every_entry_is_asked_for_in_every_row() -> None:
     total = 64_000
     tokens, _ = TASK.sample(total, np.random.default_rng(3))
     _, w_2 = TASK.split_w(tokens[:, TASK.position_w])
-    counts = np.bincount(w_2 * 32 + TASK.intermediate(tokens)[:, 1], minlength=64)
+    counts = np.bincount(w_2 * 32 + TASK.chain(tokens)[:, 1], minlength=64)
     assert np.abs(counts / total - 1 / 64).max() < 5 * (1 / 64 / total) ** 0.5
 
 

@@ -25,7 +25,7 @@ def test_the_table_that_opens_the_module() -> None:
         4,
     )
     assert [task.position(2, a, i) for a in (0, 1) for i in (0, 1)] == [4, 5, 6, 7]
-    assert task.intermediate(np.array([[0, 1, 1, 0, 1, 0, 2, 3]])).tolist() == [[1, 3]]
+    assert task.chain(np.array([[0, 1, 1, 0, 1, 0, 2, 3]])).tolist() == [[1, 3]]
     assert (
         parse_task("seqcomp:L=2,m=2,n_1=2,order=forward")
         == parse_task("seqcomp-forward:L=2,m=2,n_1=2")
@@ -41,7 +41,7 @@ def test_it_is_seqcomp_in_another_order(text: str) -> None:
     assert isinstance(other, SeqComp)
     tokens, targets = task.sample(200, np.random.default_rng(0))
     turned = np.array([backward(task, row) for row in tokens.tolist()])
-    assert (other.intermediate(turned) == task.intermediate(tokens)).all()
+    assert (other.chain(turned) == task.chain(tokens)).all()
     assert (other.answer(turned) == targets).all()
     assert (other.length, other.vocabulary, other.answers, other.chance) == (
         task.length,

@@ -27,7 +27,7 @@ def starts(task: StateRecall) -> list[int]:
 def test_the_table_that_opens_the_module() -> None:
     """?1 was 2 before 1~2, and 2 before 0~1; pointer 2 points to cell 3, which holds 1."""
     assert (TASK.length, TASK.vocabulary, TASK.swaps, starts(TASK)) == (10, 12, 3, [0, 2, 6, 9])
-    assert TASK.intermediate(np.array([PROMPT])).tolist() == [[11, 11, 5, 1]]
+    assert TASK.chain(np.array([PROMPT])).tolist() == [[11, 11, 5, 1]]
     assert parse_task("state-recall:n=8,V=2,K=3") == StateRecall(n=8, V=2, K=3, P=5)
 
 
@@ -65,7 +65,7 @@ def test_what_is_asked_for_began_anywhere(task: StateRecall) -> None:
     """
     total = 40_000
     tokens, _ = task.sample(total, np.random.default_rng(0))
-    first = task.intermediate(tokens)[:, task.K - 1] - starts(task)[3]
+    first = task.chain(tokens)[:, task.K - 1] - starts(task)[3]
     pairs = np.bincount(first * task.P + tokens[:, -1] - starts(task)[3], minlength=task.P**2)
     expected = total / task.P**2
     assert ((pairs - expected) ** 2 / expected).sum() < task.P**2 + 5 * (2 * task.P**2) ** 0.5
@@ -79,7 +79,7 @@ def test_the_cell_asked_for_is_uniform_and_the_memory_balanced() -> None:
     task = StateRecall(n=8, V=4, K=2, P=3)
     tokens, _ = task.sample(20_000, np.random.default_rng(1))
     assert (np.sort(tokens[:, :8], axis=1) == [0, 0, 1, 1, 2, 2, 3, 3]).all()
-    cells = np.bincount(task.intermediate(tokens)[:, 2] - 4, minlength=8)
+    cells = np.bincount(task.chain(tokens)[:, 2] - 4, minlength=8)
     assert ((cells - 2500) ** 2 / 2500).sum() < 7 + 5 * 14**0.5
 
 
@@ -156,7 +156,7 @@ def test_no_swap_is_special(K: int, P: int) -> None:
     task = StateRecall(n=P, V=2 * P, K=K, P=P)
     total = 20_000
     tokens, targets = task.sample(total, np.random.default_rng(5))
-    chain = task.intermediate(tokens)
+    chain = task.chain(tokens)
     at = np.concatenate((tokens[:, -1:], chain[:, :K]), axis=1)
     moved = (at[:, 1:] != at[:, :-1]).mean(0)
     assert np.abs(moved - moved.mean()).max() < 5 * (0.25 / total) ** 0.5

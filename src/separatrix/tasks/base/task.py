@@ -496,13 +496,10 @@ class Composition(ABC):
     thoughts = ("values",)
 
     @abstractmethod
-    def intermediate(self, tokens: Tokens) -> Tokens:
+    def chain(self, tokens: Tokens) -> Tokens:
         """The chain (batch, steps), the answer last, for prompts (batch, length). Raises
         SizeError for what is no instance of the task.
         """
 
-    def chain(self, tokens: Tokens) -> Tokens:
-        return self.intermediate(tokens)
-
     def answer(self, tokens: Tokens) -> Tokens:
-        return self.intermediate(tokens)[:, -1]
+        return self.chain(tokens)[:, -1]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError
 from separatrix.core.numbers.first_size import first_size
-from separatrix.core.numbers.lazy import np
 from separatrix.tasks import PLAIN, Task
 from separatrix.tasks.exports.asking import description, most_written
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.source import Source, source_of
+from separatrix.tasks.exports.source import source_of
 from separatrix.tasks.text import TextTask
 
 Counter = Callable[[str], int]
@@ -50,26 +49,15 @@ def longest(
     """
     source = source_of(task)
     job = Job(source, {name: some for name, some in rows.items() if some}, seed)
-    asked = (prompt for _, parts in job.drawn() for part in parts for prompt in part["prompt"])
+    above = description(source, steps=source.stepwise)
+    room = most_written(source, steps=source.stepwise)
     found = 0
-    for taken in _taken(source, asked, count):
-        found = max(found, taken)
+    parts = (part for _, drawn in job.drawn() for part in drawn)
+    for prompt in (prompt for part in parts for prompt in part["prompt"]):
+        found = max(found, count(above + prompt) + room)
         if most is not None and found > most:
             break
     return found
-
-
-def _taken(source: Source[Any], prompts: Iterable[str], count: Counter) -> Iterator[int]:
-    above = description(source, steps=source.stepwise)
-    room = most_written(source, steps=source.stepwise)
-    return (count(above + prompt) + room for prompt in prompts)
-
-
-def _looked_at(task: Task | TextTask, seed: int, count: Counter) -> int:
-    """The longest of a few questions, whatever an export draws: a look, and fast."""
-    source = source_of(task)
-    few = source.draw(_LOOKED_AT, np.random.default_rng(seed)).render(np.arange(_LOOKED_AT))
-    return max(_taken(source, few["prompt"], count))
 
 
 def fitted(
@@ -92,7 +80,7 @@ def fitted(
 
     def too_large(n: int) -> bool:
         try:
-            return _looked_at(at(n), seed, count) > tokens
+            return longest(at(n), {"test": _LOOKED_AT}, seed, count, tokens) > tokens
         except SizeError:
             # too small for the sampler, or too large for the task
             return n > own

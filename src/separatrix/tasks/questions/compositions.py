@@ -148,22 +148,13 @@ class Starts(Questions):
             w = np.broadcast_to(one, z_0.shape)
             questions = np.concatenate((one, z_0), axis=1)
         tokens = np.concatenate((functions, questions), axis=1)
-        first, last = self._composed(functions, z_0, w)
+        chain = self.task.composed(functions, z_0, w)
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         step = 1 + self.split
-        targets[:, self._before + 1 :: step] = last
+        targets[:, self._before + 1 :: step] = chain[-1]
         if self.stages:
-            targets[:, self._before :: step] = first
+            targets[:, self._before :: step] = chain[0]
         return Batch(tokens, targets)
-
-    def _composed(self, functions: Tokens, z_0: Tokens, w: Tokens) -> tuple[Tokens, Tokens]:
-        """i_1 and i_L of every question, in the shape of z_0."""
-        parts = (np.zeros_like(w), *self.task.split_w(w))
-        first = current = np.take_along_axis(functions, self.task.position(1, parts[0], z_0), 1)
-        for level in range(2, self.task.L + 1):
-            place = self.task.position(level, parts[level - 1], current)
-            current = np.take_along_axis(functions, place, axis=1)
-        return first, current
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
@@ -177,7 +168,7 @@ class Starts(Questions):
         for z_0, w in places:
             # each question alone is one of the task
             alone = np.concatenate((tokens[:, :before], tokens[:, [z_0, w]]), axis=1)
-            chain = self.task.intermediate(alone)
+            chain = self.task.chain(alone)
             targets[:, max(z_0, w)] = chain[:, -1]
             if self.stages:
                 targets[:, z_0] = chain[:, 0]

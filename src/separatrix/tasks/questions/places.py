@@ -110,31 +110,11 @@ class Hops(Questions):
         return self._due(self._checked(tokens))
 
     def _due(self, tokens: Tokens) -> Tokens:
-        """All hops from all places at once; V where one finds nothing."""
-        n = self.task.n
-        behind = self._behind(tokens)
-        first = n - self.number
-        place = np.broadcast_to(np.arange(first, n), (len(tokens), self.number))
-        for _ in range(self.task.k):
-            # the last column is the place of those that found nothing
-            place = np.take_along_axis(behind, place, axis=1)
+        first = self.length - self.number
+        places = np.broadcast_to(np.arange(first, self.length), (len(tokens), self.number))
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        letters = np.concatenate((tokens, np.full((len(tokens), 1), self.task.V)), axis=1)
-        targets[:, first:] = np.take_along_axis(letters, place, axis=1)
+        *_, targets[:, first:] = self.task.hopped(tokens, places)
         return targets
-
-    def _behind(self, tokens: Tokens) -> Tokens:
-        """(batch, n + 1): where a hop leads from each place, n where it finds nothing."""
-        n = self.task.n
-        order = np.argsort(tokens, axis=1, kind="stable")
-        letters = np.take_along_axis(tokens, order, axis=1)
-        # of equal letters, in their order, each follows the one before it
-        earlier = np.full(order.shape, n, np.int64)
-        same = letters[:, 1:] == letters[:, :-1]
-        earlier[:, 1:] = np.where(same, order[:, :-1] + 1, n)
-        behind = np.full((len(tokens), n + 1), n, np.int64)
-        np.put_along_axis(behind[:, :n], order, earlier, axis=1)
-        return behind
 
     def alone(self, front: Tokens, back: Tokens) -> Tokens:
         return back
@@ -240,7 +220,7 @@ class Prefixes(Questions):
 
     def _tracked(self, tokens: Tokens) -> Tokens:
         if isinstance(self.task, Group | Permutation):
-            return self.task.intermediate(tokens)
+            return self.task.chain(tokens)
         return np.cumsum(tokens, axis=1) % self.task.answers
 
 

@@ -70,9 +70,10 @@ def test_rows_of_tokens(tmp_path: Path, text: str) -> None:
 def test_steps_are_the_chain(tmp_path: Path, text: str) -> None:
     task = parse_task(text)
     inner = task.task if isinstance(task, Thought) else task
-    assert isinstance(inner, Composition)
     for row in jsonl(tmp_path / "a", task)["train"]:
-        chain = inner.intermediate(np.array([tokens_of(task.asked, row["prompt"])]))[0].tolist()
+        chains = inner.chain(np.array([tokens_of(task.asked, row["prompt"])]))
+        assert chains is not None
+        chain = chains[0].tolist()
         assert row["steps"] == [str(value) for value in chain]
         stepwise = f"{' '.join(row['steps'])}.\nAnswer: {chain[-1]}"
         assert row["completion"] == (stepwise if isinstance(task, Thought) else str(chain[-1]))

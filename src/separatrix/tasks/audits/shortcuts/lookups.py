@@ -215,17 +215,13 @@ def _after(facts: list[tuple[int, int]], name: int, hops: int) -> int:
 @one_by_one
 def modes(task: Functions, tokens: Tokens) -> Tokens:
     """The most frequent value of the last function, of the row asked for, of compositions."""
-    rows = np.arange(len(tokens))[:, None]
-    w = task.split_w(tokens[:, task.position_w])
+    w = tokens[:, [task.position_w]]
     top = task.offset(task.L)
     columns = [_mode(tokens[:, top : top + task.entries(task.L)], task.answers)]
     for start in range(task.L, 0, -1):
         sources = task.N(max(start - 2, 0))
         value = np.broadcast_to(np.arange(sources), (len(tokens), sources))
-        for level in range(start, task.L + 1):
-            before = w[level - 2][:, None] if level > 1 else np.zeros((len(tokens), 1), np.int64)
-            value = tokens[rows, task.position(level, before, value)]
-        columns.append(_mode(value, task.answers))
+        columns.append(_mode(task.composed(tokens, value, w, start)[-1], task.answers))
     return np.column_stack(columns)
 
 
