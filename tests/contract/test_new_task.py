@@ -20,12 +20,14 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import TASKS, Batch, Task, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Growth, Layout
 from separatrix.tasks.base.task import Tokens
 
-WORDS = Words.read("""
-    Toy: add n numbers modulo V.
+
+@dataclass(frozen=True, kw_only=True)
+class Toy(Task):
+    """Toy: add n numbers modulo V.
 
         n = 3, V = 5:   position   0   1   2
                         input      2   4   3
@@ -38,15 +40,9 @@ WORDS = Words.read("""
     Counted: V: the sums modulo V so far.
 
     From: this test
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Toy(Task):
-    """The sum of n numbers modulo V."""
+    """
 
     name: ClassVar[str] = "toy"
-    words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "toy sum: n numbers; answer their sum modulo V"
     usage: ClassVar[str] = "n, V"
     source: ClassVar[str] = "theory.md, section 2"
@@ -91,7 +87,14 @@ def test_it_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     out = said(capsys, "list", "tasks", "toy")
-    for text in (Toy.title, WORDS.asks, "input 2 4 3", WORDS.rules, WORDS.drawn, WORDS.counted):
+    for text in (
+        Toy.title,
+        Toy.words.asks,
+        "input 2 4 3",
+        Toy.words.rules,
+        Toy.words.drawn,
+        Toy.words.counted,
+    ):
         assert text in out
     assert "5 ids, 5 answers, chance 1/5" in out
 
@@ -129,8 +132,8 @@ def test_it_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     out = said(capsys, "task", "toy:n=6,V=5", "export", *rows_asked, *place)
     assert "3 train, 2 test" in out
     told = json.loads((folder / "metadata.json").read_text())
-    assert told["definition"] == WORDS.definition
-    assert told["drawn"] == WORDS.drawn
+    assert told["definition"] == Toy.words.definition
+    assert told["drawn"] == Toy.words.drawn
     lines = (folder / "train.jsonl").read_text().splitlines()
     assert all(sum(row["tokens"]) % 5 == row["target"] for row in map(json.loads, lines))
     assert json.loads(lines[0])["prompt"].startswith("Toy sum: ")

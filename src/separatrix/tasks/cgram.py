@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
@@ -21,8 +21,14 @@ from separatrix.tasks.drawing.distinct import (
     spread,
 )
 
-WORDS = Words.read("""
-    c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.
+LONGEST_CONTEXT = 32
+_CODE_BITS = 60
+"""Contexts are numbered with so many bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CGram(Task):
+    """c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.
 
         c = 2, n = 13:   position   0  1  2  3  4  5  6  7  8  9  10 11 12
                          input      2  5  7  2  6  4  3  6  1  0  2  2  6
@@ -55,19 +61,9 @@ WORDS = Words.read("""
     Counted: Not known: which continuations are allowed depends on the whole prefix.
 
     From: [Wen25], c-gram retrieval
-""")
-
-LONGEST_CONTEXT = 32
-_CODE_BITS = 60
-"""Contexts are numbered with so many bits."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CGram(Task):
-    """c-gram retrieval over n tokens of V ids."""
+    """
 
     name = "cgram"
-    words = WORDS
     title = "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
     usage = "n, V, c (default 2)"
     source = "[Wen25]"

@@ -10,13 +10,17 @@ from typing import Any, Literal, Self
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import NO_ANSWER, Around, Batch, Task, Tokens
 from separatrix.tasks.seqcomp import Functions
 
-WORDS = Words.read("""
-    Chain of thought: a composition task whose answer is written step by step.
+Form = Literal["values", "pairs"]
+Law = tuple[tuple[range, Fraction], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thought(Around):
+    """Chain of thought: a composition task whose answer is written step by step.
 
         seqcomp:L=3 with chain i_1, i_2, i_3 after a prompt of n tokens, z_0 and w last:
 
@@ -41,26 +45,9 @@ WORDS = Words.read("""
 
     From: theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough
     then)
-""")
-
-Form = Literal["values", "pairs"]
-Law = tuple[tuple[range, Fraction], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thought(Around):
-    """A composition task with its chain written out, as values or as pairs.
-
-    Levels are those of its answer with the chain hidden: a value of the chain is one step from what
-    stands before it, and no test of shortcuts. What is written follows from the rest of the prompt,
-    so that the last answer is right no oftener than where it is due at once.
-
-    Raises SpecError for a task without a chain, or without pairs to write, and UnknownNameError
-    for an unknown form.
     """
 
     name = "thought"
-    words = WORDS
     title = "the chain of a composition task, value by value, then the answer"
     usage = (
         "thought=values|pairs beside the sizes of a composition task (pairs: seqcomp,"
@@ -73,7 +60,13 @@ class Thought(Around):
 
     form: Form = "values"
 
+    # levels are those of the answer with the chain hidden: a value of the chain is one step from
+    # what stands before it, and no test of shortcuts
+
     def __post_init__(self) -> None:
+        """Raises SpecError for a task without a chain, or without pairs to write, and
+        UnknownNameError for an unknown form.
+        """
         if self.form not in ("values", "pairs"):
             raise UnknownNameError.of("form of thought", str(self.form), ("values", "pairs"))
         if not self.task.thoughts:

@@ -10,13 +10,15 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder
+from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Growth, Layout, Table
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import evenly, other, share, shown, smallest
 
-WORDS_OF_COPYING = Words.read("""
-    Copying: a string, a mark, then the string again, token by token.
+
+@dataclass(frozen=True, kw_only=True)
+class Copying(Task):
+    """Copying: a string, a mark, then the string again, token by token.
 
         n = 4, V = 3, length 3:   position   0   1   2   3   4   5   6   7   8
                                   input      2   0   2   |   _   _   _   .   .
@@ -44,15 +46,9 @@ WORDS_OF_COPYING = Words.read("""
 
     From: the copying tasks of Arjovsky, Shah, Bengio, arXiv 1511.06464, and Jelassi et al., arXiv
     2402.01032. Blanks instead of the copy itself and a length that differs are ours
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Copying(Task):
-    """A string of at most n values, written out again."""
+    """
 
     name = "copying"
-    words = WORDS_OF_COPYING
     title = "copying: a string of at most n values, a mark; answer the string again"
     usage = "n, V"
     source = "arXiv 1511.06464; arXiv 2402.01032"
@@ -149,8 +145,9 @@ class Copying(Task):
         return laid.targets
 
 
-WORDS_OF_SELECTIVE_COPYING = Words.read("""
-    Selective copying: values scattered among blanks, then all of them in order.
+@dataclass(frozen=True, kw_only=True)
+class SelectiveCopying(Task):
+    """Selective copying: values scattered among blanks, then all of them in order.
 
         n = 3, T = 6, V = 4:   position   0   1   2   3   4   5   6   7   8
                                input      _   2   _   _   0   3   ?   ?   ?
@@ -173,15 +170,9 @@ WORDS_OF_SELECTIVE_COPYING = Words.read("""
 
     From: Arjovsky, Shah, Bengio, arXiv 1511.06464, with random places as in Gu and Dao, arXiv
     2312.00752; MAD's selective copying, arXiv 2403.17844, is the same with a mark at each end
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SelectiveCopying(Task):
-    """n values among T tokens, written out in order."""
+    """
 
     name = "selective-copying"
-    words = WORDS_OF_SELECTIVE_COPYING
     title = "selective copying: n values scattered among T tokens; answer all of them in order"
     usage = "n (values), T (tokens they stand among), V"
     source = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"

@@ -12,13 +12,21 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, ladder, require
+from separatrix.tasks.base.described import check_names, ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct
 
-WORDS = Words.read("""
-    Counting: how many of n bits are ones, or how often does a symbol occur among n?
+Form = Literal["ones", "queried"]
+_MOST_INDEPENDENT = 1 << 16
+_EXACT = 20_000
+_SUMMED = 1024
+"""Most that `most_alike` takes exactly, and with a sum over all numbers: in milliseconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Task):
+    """Counting: how many of n bits are ones, or how often does a symbol occur among n?
 
         ones:  position  0    ...  n-1              queried:  position  0    ...  n-1  n
                input     x_1  ...  x_n                        input     x_1  ...  x_n  q
@@ -50,21 +58,9 @@ WORDS = Words.read("""
     lists the counts (theory.md, section 3).
 
     From: [Wen25] (counting); theory.md, sections 2 and 3
-""")
-
-Form = Literal["ones", "queried"]
-_MOST_INDEPENDENT = 1 << 16
-_EXACT = 20_000
-_SUMMED = 1024
-"""Most that `most_alike` takes exactly, and with a sum over all numbers: in milliseconds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counting(Task):
-    """Counting among n tokens: ones, or the symbol that is asked for."""
+    """
 
     name = "counting"
-    words = WORDS
     title = (
         "counting: how many of n bits are ones (ones), or how often the last token occurs before"
         " (queried)"

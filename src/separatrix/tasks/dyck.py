@@ -9,12 +9,25 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 
-WORDS = Words.read("""
-    Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
+_BRACKETS = ("()", "[]", "{}", "<>")
+"""How the first kinds are written."""
+_ROOM = 10
+"""Brackets of the two places of `_nested`."""
+LEAST = 96
+"""Fewest brackets of prompts of several kinds: of 64, trees learn where what matters stands."""
+LEAST_CROSSED = 26
+"""Fewest brackets of several kinds that have room for the two runs at all."""
+LEAST_OF_ONE_KIND = 42
+"""Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dyck(Task):
+    """Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
 
         k = 2, D = 2:   position   0   1   2   3   4   5
                         input      (   [   ]   )   [   ]
@@ -59,26 +72,9 @@ WORDS = Words.read("""
     and one class for prefixes that nothing can repair.
 
     From: [Bha24]; theory.md, sections 2 and 3
-""")
-
-_BRACKETS = ("()", "[]", "{}", "<>")
-"""How the first kinds are written."""
-_ROOM = 10
-"""Brackets of the two places of `_nested`."""
-LEAST = 96
-"""Fewest brackets of prompts of several kinds: of 64, trees learn where what matters stands."""
-LEAST_CROSSED = 26
-"""Fewest brackets of several kinds that have room for the two runs at all."""
-LEAST_OF_ONE_KIND = 42
-"""Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dyck(Task):
-    """Balanced brackets of k kinds, nested at most D deep."""
+    """
 
     name = "dyck"
-    words = WORDS
     title = (
         "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
         " most D deep"

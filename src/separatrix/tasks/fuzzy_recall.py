@@ -9,13 +9,17 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
 
-WORDS = Words.read("""
-    Fuzzy recall: keys and values of several tokens each, then a key; answer its value.
+_LONGEST = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzyRecall(Task):
+    """Fuzzy recall: keys and values of several tokens each, then a key; answer its value.
 
         n = 3, a = b = 2, K = 2, V = 2:   position   0   1   2   3   4   5   6   7   8   9   10  11
                                           input      3   1   3   2   1   0   2   2   0   3   2   _
@@ -54,17 +58,9 @@ WORDS = Words.read("""
     From: fuzzy in-context recall of MAD, arXiv 2403.17844: keys and values of up to three adjacent
     tokens from vocabularies of their own, the key asked for last with its value behind it. There
     the tokens of a key differ, keys may stand again, and tests ask for the longest keys alone
-""")
-
-_LONGEST = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class FuzzyRecall(Task):
-    """Recall of strings by strings."""
+    """
 
     name = "fuzzy-recall"
-    words = WORDS
     title = (
         "fuzzy recall: n keys of up to a tokens, values of up to b, then a key; answer its value"
     )

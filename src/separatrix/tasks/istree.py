@@ -9,7 +9,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.core.numbers.partitions import Partitions
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 
@@ -176,8 +176,16 @@ def groups(u: Tokens, v: Tokens, n: int) -> Tokens:
             to = further
 
 
-WORDS = Words.read("""
-    IsTree: is the graph whose edges stand in the prompt a tree?
+_LEAST_DRAWN = 64
+_LEAST_SHIFTED = 7
+"""Where n < 7 no tree has two edges to exchange: b and c have two neighbours on the path, so d and
+a have two as well, and the path goes on beyond them to seven vertices.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsTree(Task):
+    """IsTree: is the graph whose edges stand in the prompt a tree?
 
         n = 5:   position   0   1   2   3   4   5   6   7
                  input      2   0   4   1   0   3   1   2
@@ -230,21 +238,9 @@ WORDS = Words.read("""
     From: [Wen25], IsTree: whether any two vertices of an undirected graph are joined by exactly one
     path, the graph told edge by edge. There the number of edges varies and every token is a vertex
     or a sign between; the fixed number n - 1, with which no edge count tells, is ours
-""")
-
-_LEAST_DRAWN = 64
-_LEAST_SHIFTED = 7
-"""Where n < 7 no tree has two edges to exchange: b and c have two neighbours on the path, so d and
-a have two as well, and the path goes on beyond them to seven vertices.
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class IsTree(Task):
-    """Whether n - 1 edges between n vertices form a tree."""
+    """
 
     name = "istree"
-    words = WORDS
     title = "IsTree: n - 1 edges between n vertices, end by end; answer 1 if they form a tree"
     usage = "n (vertices)"
     source = "[Wen25]"

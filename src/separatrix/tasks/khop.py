@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 
@@ -122,9 +122,17 @@ def _put(block: Tokens, letter: Tokens, place: Tokens) -> None:
     block[rows, place] = letter
 
 
-WORDS = Words.read("""
-    k-hop induction heads: find the last token earlier in the prompt, step to the token behind it,
-    and do so k times.
+MOST_LETTERS = 1024
+MOST_HOPS = 64
+MOST_RANDOM = 1 << 16
+_LEAST_HOPS = 6
+"""Fewest hops of which walks along pairs of any age tell nothing more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KHop(Composition, Task):
+    """k-hop induction heads: find the last token earlier in the prompt, step to the token behind
+    it, and do so k times.
 
         k = 2:   position   0   1   2   3   4   5   6   7   8   9   10   11
                  input      b   a   e   b   c   a   b   e   b   d   e    a
@@ -187,21 +195,9 @@ WORDS = Words.read("""
     is the last; other tokens of S may stand before. (s = 1: r alone, as often as need be.)
 
     From: [San24], arXiv 2402.09268, Definition 4.1, at the last place; the example is theirs
-""")
-
-MOST_LETTERS = 1024
-MOST_HOPS = 64
-MOST_RANDOM = 1 << 16
-_LEAST_HOPS = 6
-"""Fewest hops of which walks along pairs of any age tell nothing more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KHop(Composition, Task):
-    """k hops through n tokens of V letters."""
+    """
 
     name = "khop"
-    words = WORDS
     title = (
         "k-hop induction heads: from the last token k times to what stands behind the latest"
         " earlier occurrence"

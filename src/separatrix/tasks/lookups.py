@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns, ranges
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
@@ -78,8 +78,9 @@ class Lookup(Task):
         return entries[np.arange(len(entries)), place]
 
 
-WORDS_OF_EVA = Words.read("""
-    Eva: evaluate a function that stands in the prompt.
+@dataclass(frozen=True, init=False)
+class Eva(Lookup):
+    """Eva: evaluate a function that stands in the prompt.
 
         position   0   1   2   3   4        position   0      1      ...   n-1      n
         input      2   0   3   0   2        input      f(0)   f(1)   ...   f(n-1)   x
@@ -103,15 +104,9 @@ WORDS_OF_EVA = Words.read("""
     section 3).
 
     From: [Ye26], definition of function evaluation
-""")
-
-
-@dataclass(frozen=True, init=False)
-class Eva(Lookup):
-    """Function evaluation at n arguments and V values; V is n unless given."""
+    """
 
     name = "eva"
-    words = WORDS_OF_EVA
     title = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
     usage = "n, V (default n)"
     source = "[Ye26]"
@@ -136,8 +131,9 @@ class Eva(Lookup):
         return self._laid({"number": max(self.n, self.V)}, **grows)
 
 
-WORDS_OF_INDEX = Words.read("""
-    Index lookup: a sequence, then a position in it, which has an id of its own.
+@dataclass(frozen=True, kw_only=True)
+class Index(Lookup):
+    """Index lookup: a sequence, then a position in it, which has an id of its own.
 
         n = 4, V = 4:   position   0   1   2   3   4    position   0     1     ...   n-1       n
                         input      2   0   3   0   6    input      x_0   x_1   ...   x_{n-1}   V + i
@@ -156,15 +152,9 @@ WORDS_OF_INDEX = Words.read("""
     section 3).
 
     From: [Wen25], Index; theory.md, sections 2 and 3
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Index(Lookup):
-    """Index lookup: n entries of V values; positions have ids of their own."""
+    """
 
     name = "index"
-    words = WORDS_OF_INDEX
     title = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
     usage = "n, V"
     source = "[Wen25]"

@@ -9,12 +9,14 @@ from typing import ClassVar
 
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 
-WORDS = Words.read("""
-    Majority: which of k symbols occurs most often among n?
+
+@dataclass(frozen=True, kw_only=True)
+class Majority(Task):
+    """Majority: which of k symbols occurs most often among n?
 
         k = 2:          position   0     1     ...   n-1
                         input      x_1   x_2   ...   x_n
@@ -57,15 +59,9 @@ WORDS = Words.read("""
     classes, and no other length has more.
 
     From: theory.md, section 2 (counting); the count of classes is derived [here]
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Majority(Task):
-    """The most frequent of k symbols among n tokens."""
+    """
 
     name = "majority"
-    words = WORDS
     title = "majority: which of k symbols occurs most often among n tokens"
     usage = "n, k (symbols, default 2)"
     source = "theory.md, section 2"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Part, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
@@ -23,8 +23,14 @@ from separatrix.tasks.drawing.distinct import (
 )
 from separatrix.tasks.drawing.zoology import Sieve, find, weighted
 
-WORDS = Words.read("""
-    MQAR: multi-query associative recall, with the parameters of Zoology.
+LARGEST_VOCABULARY = 1 << 32
+_AT_ONCE = 1 << 18
+"""Tokens made at once, so that all that is needed for them stays in a core's cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MQAR(Task):
+    """MQAR: multi-query associative recall, with the parameters of Zoology.
 
         position   0     1     ...   2k-2   2k-1   2k    2k+1   2k+2   2k+3   2k+4   ...
         input      k_1   v_1   ...   k_k    v_k    k_2   .      .      .      k_1    ...
@@ -66,19 +72,9 @@ WORDS = Words.read("""
 
     From: [Aro24] Arora et al., Zoology, arXiv 2312.04927, and its generator multiquery_ar;
     theory.md, section 3
-""")
-
-LARGEST_VOCABULARY = 1 << 32
-_AT_ONCE = 1 << 18
-"""Tokens made at once, so that all that is needed for them stays in a core's cache."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MQAR(Task):
-    """Multi-query associative recall; sizes have the names of Zoology's generator."""
+    """
 
     name = "mqar"
-    words = WORDS
     title = (
         "multi-query associative recall: pairs of key and value, then every key once, amid filler;"
         " answer its value"

@@ -13,13 +13,26 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Part
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
-WORDS = Words.read("""
-    Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
+MOST_BITS = 40
+_LEAST_DRAWN = 4
+_NOISE = 1 / 8
+_TRIES = 1000
+_PLACES = 200
+"""Choices of places to flip that are tried before fewer are flipped."""
+_PATTERNS = 20_000
+"""Patterns of flips over which the level is an exact mean."""
+_ENTRIES = 1 << 16
+"""Pairs of strings compared at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour(Task):
+    """Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
     string nearest to it.
 
         d = 3, V = 2:   position   0     1   2     3   4     5   6
@@ -73,26 +86,9 @@ WORDS = Words.read("""
     vector nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors;
     strings as vectors of +-1/sqrt(d) are such, with the same order of distances. A single query and
     V labels are ours
-""")
-
-MOST_BITS = 40
-_LEAST_DRAWN = 4
-_NOISE = 1 / 8
-_TRIES = 1000
-_PLACES = 200
-"""Choices of places to flip that are tried before fewer are flipped."""
-_PATTERNS = 20_000
-"""Patterns of flips over which the level is an exact mean."""
-_ENTRIES = 1 << 16
-"""Pairs of strings compared at once."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Neighbour(Task):
-    """The label of the nearest of n strings of d bits."""
+    """
 
     name = "neighbour"
-    words = WORDS
     title = (
         "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the"
         " nearest"

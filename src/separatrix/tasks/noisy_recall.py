@@ -8,13 +8,15 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder
+from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Growth, Layout, Table
 from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, evenly, other, share, smallest, zipf
 
-WORDS = Words.read("""
-    Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyRecall(Task):
+    """Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
 
         n = 2, noise = 1, V = 2, K = 3, N = 4:   position   0   1   2   3   4   5   6
                                                  input      3   1   8   6   2   0   3
@@ -43,15 +45,9 @@ WORDS = Words.read("""
     From: noisy in-context recall of MAD, arXiv 2403.17844: pairs and noise from a vocabulary of its
     own, two tokens each, with a share of noise of 0.2 unless told. There a key may stand again,
     with the same value, values are independent, and a mark stands before the last key
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoisyRecall(Task):
-    """Recall among slots of noise."""
+    """
 
     name = "noisy-recall"
-    words = WORDS
     title = (
         "noisy recall: n pairs of key and value amid slots of noise, then a key; answer its value"
     )

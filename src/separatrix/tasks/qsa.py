@@ -10,13 +10,18 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Part
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
-WORDS = Words.read("""
-    qSA: q-sparse averaging, each set of q places asks for the sum of the values that stand there.
+_MOST_AVERAGED = 4096
+
+
+@dataclass(frozen=True, init=False)
+class QSA(Task):
+    """qSA: q-sparse averaging, each set of q places asks for the sum of the values that stand
+    there.
 
         n = 4, q = 2, V = 3:   position   0   1   2   3   4   5   6   7
                                input      2   0   1   2   6   3   4   5
@@ -59,17 +64,9 @@ WORDS = Words.read("""
     whole numbers for vectors; the sum for the average, modulo V so that answers can be uniform; and
     that all values stand before all sets, since a causal model cannot look ahead. Where no sum
     reaches V (shift=average draws such values) the paper's average is s_i/q, exactly
-""")
-
-_MOST_AVERAGED = 4096
-
-
-@dataclass(frozen=True, init=False)
-class QSA(Task):
-    """Sums of values over sets of q of n places, modulo V."""
+    """
 
     name = "qsa"
-    words = WORDS
     title = (
         "q-sparse averaging: n values, then sets of q places; answer the sum of each set's values"
         " modulo V"

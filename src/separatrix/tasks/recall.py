@@ -11,7 +11,7 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
@@ -26,8 +26,28 @@ from separatrix.tasks.drawing.distinct import (
     spread,
 )
 
-WORDS = Words.read("""
-    Associative recall with one query: pairs of key and value, then a key; answer its value.
+Form = Literal["present", "absent", "last", "independent"]
+FORMS: dict[str, str] = {
+    "present": "keys differ and the one asked for is there",
+    "absent": 'keys differ; one that is not there is answered "none"',
+    "last": 'keys may repeat and the last value counts; one that is not there is answered "none"',
+    "independent": (
+        "keys differ and the one asked for is there; values are drawn independently of each other"
+    ),
+}
+Place = Literal["last", "first"]
+PLACES: dict[str, str] = {
+    "last": "the key asked for stands behind the pairs",
+    "first": "it stands before them",
+}
+USUAL = ("question", "last")
+PROMISED = ("present", "independent")
+"""The forms in which the key asked for is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall(Task):
+    """Associative recall with one query: pairs of key and value, then a key; answer its value.
 
         position   0     1     2     3     ...   2n-2   2n-1   2n
         input      k_1   v_1   k_2   v_2   ...   k_n    v_n    q
@@ -86,33 +106,9 @@ WORDS = Words.read("""
     different keys. None is known with question=first: a key and a value are all that need be kept.
 
     From: [Bha24], [Wen25]; theory.md, section 3
-""")
-
-Form = Literal["present", "absent", "last", "independent"]
-FORMS: dict[str, str] = {
-    "present": "keys differ and the one asked for is there",
-    "absent": 'keys differ; one that is not there is answered "none"',
-    "last": 'keys may repeat and the last value counts; one that is not there is answered "none"',
-    "independent": (
-        "keys differ and the one asked for is there; values are drawn independently of each other"
-    ),
-}
-Place = Literal["last", "first"]
-PLACES: dict[str, str] = {
-    "last": "the key asked for stands behind the pairs",
-    "first": "it stands before them",
-}
-USUAL = ("question", "last")
-PROMISED = ("present", "independent")
-"""The forms in which the key asked for is there."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recall(Task):
-    """Associative recall among n pairs over K keys and V values, in one of four forms."""
+    """
 
     name = "recall"
-    words = WORDS
     title = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
     usage = "n, K, V, form=present|absent|last|independent (default present), question=first"
     source = "[Bha24], [Wen25]"

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, ladder, require
+from separatrix.tasks.base.described import check_names, ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, FirstPart, Task, Tokens
@@ -398,8 +398,12 @@ class Functions(Composition, Task):
         return (seen * share_of_the_mode(seen, N) + Fraction(N - seen, N)) / N
 
 
-WORDS_OF_SEQCOMP = Words.read("""
-    L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
+__all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeqComp(Functions):
+    """L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
 
         position   0 ... N_{L-1}-1       ...   then          then          then   then
         input      z_L, row by row       ...   z_2 (N_1)     z_1 (N_0)     z_0    w
@@ -441,17 +445,9 @@ WORDS_OF_SEQCOMP = Words.read("""
     continuation.
 
     From: [CPW], [Ye26]; theory.md, section 2
-""")
-
-__all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeqComp(Functions):
-    """L-SeqComp, z_L first: nothing can be composed while reading."""
+    """
 
     name = "seqcomp"
-    words = WORDS_OF_SEQCOMP
     title = "sequential composition of L functions, the one needed first standing last"
     usage = (
         "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
@@ -497,9 +493,10 @@ class SeqComp(Functions):
         )
 
 
-WORDS_OF_SEQCOMP_FORWARD = Words.read("""
-    L-SeqComp read forward: the functions stand in the order in which they are needed, so that they
-    can be composed while reading.
+@dataclass(frozen=True, kw_only=True)
+class SeqCompForward(Functions):
+    """L-SeqComp read forward: the functions stand in the order in which they are needed, so that
+    they can be composed while reading.
 
         position   0     1   then       then          ...   then
         input      z_0   w   z_1 (N_0)  z_2 (N_1)     ...   z_L, row by row
@@ -544,15 +541,9 @@ WORDS_OF_SEQCOMP_FORWARD = Words.read("""
     one.
 
     From: theory.md, section 2, turned around [here]
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeqCompForward(Functions):
-    """L-SeqComp, z_1 first: carrying one value and the rest of w solves it."""
+    """
 
     name = "seqcomp-forward"
-    words = WORDS_OF_SEQCOMP_FORWARD
     title = (
         "sequential composition of L functions in the order they are needed: z_0, w, z_1, ..., z_L"
     )

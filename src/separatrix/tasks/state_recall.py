@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder
+from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
@@ -90,8 +90,13 @@ def _other(one: Tokens, two: Tokens, P: int, rng: np.random.Generator) -> Tokens
     return third + (third >= np.maximum(one, two))
 
 
-WORDS = Words.read("""
-    State-based recall: pointers into a memory are exchanged, then what one of them points to is
+MOST_POINTERS = 64
+MOST_SWAPS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateRecall(Composition, Task):
+    """State-based recall: pointers into a memory are exchanged, then what one of them points to is
     recalled.
 
         n = 4, V = 2, P = 3, K = 2:   position   0   1   2   3   4    5    6    7     8     9
@@ -144,18 +149,9 @@ WORDS = Words.read("""
 
     From: Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section
     8), here with any V and P, one token a swap
-""")
-
-MOST_POINTERS = 64
-MOST_SWAPS = 1 << 16
-
-
-@dataclass(frozen=True, kw_only=True)
-class StateRecall(Composition, Task):
-    """State-based recall: P pointers into n cells, exchanged K times."""
+    """
 
     name = "state-recall"
-    words = WORDS
     title = "state-based recall: P pointers into n cells are exchanged K times, then one is read"
     usage = "n (cells), V (values), K (swaps), P (pointers, default 5)"
     source = "arXiv 2604.03444"

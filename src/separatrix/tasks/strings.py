@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import (
     PLAIN,
@@ -20,8 +19,27 @@ from separatrix.tasks.base.task import (
 )
 from separatrix.tasks.drawing.distinct import one_of
 
-WORDS_OF_EQUALITY = Words.read("""
-    String equality: are two strings of n bits the same?
+_LEAST_FRAGMENTS = 8
+"""Smallest n that has room for fragments."""
+_LEAST_HIDDEN = 24
+"""Smallest n of which bags of log2 n neighbours are the same in both strings."""
+_HIDING = (
+    (3, (6,)),
+    (4, (12,)),
+    (5, (8, 15)),
+    (6, (12, 20)),
+    (7, (12, 35)),
+    (8, (24, 35)),
+    (11, (18, 40, 77)),
+    (13, (72, 91, 110)),
+    (14, (72, 130, 154)),
+)
+"""M, and numbers of which each of 2..M divides one, with sums of subsets far apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equality(Task):
+    """String equality: are two strings of n bits the same?
 
         position   0     ...   n-1   n     ...   2n-1
         input      u_1   ...   u_n   v_1   ...   v_n
@@ -60,32 +78,9 @@ WORDS_OF_EQUALITY = Words.read("""
     3).
 
     From: [Bha24]; theory.md, sections 2 and 3
-""")
-
-_LEAST_FRAGMENTS = 8
-"""Smallest n that has room for fragments."""
-_LEAST_HIDDEN = 24
-"""Smallest n of which bags of log2 n neighbours are the same in both strings."""
-_HIDING = (
-    (3, (6,)),
-    (4, (12,)),
-    (5, (8, 15)),
-    (6, (12, 20)),
-    (7, (12, 35)),
-    (8, (24, 35)),
-    (11, (18, 40, 77)),
-    (13, (72, 91, 110)),
-    (14, (72, 130, 154)),
-)
-"""M, and numbers of which each of 2..M divides one, with sums of subsets far apart."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Equality(Task):
-    """Equality of two strings of n bits."""
+    """
 
     name = "equality"
-    words = WORDS_OF_EQUALITY
     title = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
     usage = "n"
     source = "[Bha24]"
@@ -222,8 +217,9 @@ class Equality(Task):
         return (tokens[:, : self.n] == tokens[:, self.n :]).all(1).astype(np.int64)
 
 
-WORDS_OF_DISJOINTNESS = Words.read("""
-    Disjointness: have two sets, given as strings of n bits, no element in common?
+@dataclass(frozen=True, kw_only=True)
+class Disjointness(Task):
+    """Disjointness: have two sets, given as strings of n bits, no element in common?
 
         position   0     ...   n-1   n     ...   2n-1
         input      u_1   ...   u_n   v_1   ...   v_n
@@ -254,15 +250,9 @@ WORDS_OF_DISJOINTNESS = Words.read("""
     of them (theory.md, section 3).
 
     From: [Bha24]; theory.md, sections 2 and 3
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Disjointness(Task):
-    """Disjointness of two sets of n elements."""
+    """
 
     name = "disjointness"
-    words = WORDS_OF_DISJOINTNESS
     title = (
         "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i ="
         " v_i = 1"

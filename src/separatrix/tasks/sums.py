@@ -11,7 +11,7 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
@@ -79,8 +79,9 @@ class Cancelling(Task):
         return Growth(f"M = {ratio}n", least, {"M": (ratio, 0)})
 
 
-WORDS_OF_TWOSUM = Words.read("""
-    2-Sum modulo M, per query (Match2) or as a decision.
+@dataclass(frozen=True, kw_only=True)
+class TwoSum(Cancelling):
+    """2-Sum modulo M, per query (Match2) or as a decision.
 
         per query:  position  0    1    ...  n-1  n         decision:  position  0    ...  n-1
                     input     x_1  x_2  ...  x_n  q                    input     x_1  ...  x_n
@@ -127,15 +128,9 @@ WORDS_OF_TWOSUM = Words.read("""
     from distinct values of the half range, is the part with j = n-1 and one sign.)
 
     From: [San23] (Match2), [Ye26]; theory.md, sections 2 and 3
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoSum(Cancelling):
-    """2-Sum modulo M over n tokens, per query or as a decision."""
+    """
 
     name = "twosum"
-    words = WORDS_OF_TWOSUM
     title = (
         "2-Sum modulo M: does some earlier token cancel the last (query), or do any two cancel"
         " (decision)"
@@ -301,8 +296,18 @@ class TwoSum(Cancelling):
         return self._two_make(tokens, np.zeros((len(tokens), 1), np.int64))
 
 
-WORDS_OF_THREESUM = Words.read("""
-    3-Sum modulo M, per query or as a decision.
+LARGEST_TABLE = 1 << 24
+"""Largest M of a decision that is drawn or answered: both keep a table of 2M bytes per prompt,
+for as many prompts at once as fit.
+"""
+_AT_ONCE = 1 << 21
+_TRIES = 10_000
+_PAIRS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreeSum(Cancelling):
+    """3-Sum modulo M, per query or as a decision.
 
         per query:  position  0    ...  n-1  n         decision:  position  0    ...  n-1
                     input     x_1  ...  x_n  q                    input     x_1  ...  x_n
@@ -349,23 +354,9 @@ WORDS_OF_THREESUM = Words.read("""
     for how many such sets there are.
 
     From: [San23] (Match3); theory.md, section 2
-""")
-
-LARGEST_TABLE = 1 << 24
-"""Largest M of a decision that is drawn or answered: both keep a table of 2M bytes per prompt,
-for as many prompts at once as fit.
-"""
-_AT_ONCE = 1 << 21
-_TRIES = 10_000
-_PAIRS = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThreeSum(Cancelling):
-    """3-Sum modulo M over n tokens, per query or as a decision."""
+    """
 
     name = "threesum"
-    words = WORDS_OF_THREESUM
     title = (
         "3-Sum modulo M: do two earlier tokens and the last cancel (query), or do any three cancel"
         " (decision)"

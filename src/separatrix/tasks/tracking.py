@@ -18,7 +18,7 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Task, Tokens
 
@@ -98,8 +98,13 @@ def inversions(p: tuple[int, ...]) -> int:
     return sum(one > other for one, other in itertools.combinations(p, 2))
 
 
-WORDS_OF_PARITY = Words.read("""
-    Parity: is the number of ones among n bits odd?
+_LEVELLED = 4096
+"""Largest n whose level is computed exactly; beyond, it is that of this n, which is more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity(Task):
+    """Parity: is the number of ones among n bits odd?
 
         n = 5:   position   0   1   2   3   4
                  input      1   0   1   1   0
@@ -119,18 +124,9 @@ WORDS_OF_PARITY = Words.read("""
 
     From: the parity function; for transformers Hahn, arXiv 1906.06755; modular of m = 2 asks the
     same of a uniform number of ones, group of C2 the same of the same bits
-""")
-
-_LEVELLED = 4096
-"""Largest n whose level is computed exactly; beyond, it is that of this n, which is more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parity(Task):
-    """The parity of n bits."""
+    """
 
     name = "parity"
-    words = WORDS_OF_PARITY
     title = "parity: answer 1 if the number of ones among n bits is odd"
     usage = "n"
     source = "arXiv 1906.06755"
@@ -179,8 +175,9 @@ class Parity(Task):
         return self._checked(tokens).sum(axis=1) % 2
 
 
-WORDS_OF_MODULAR = Words.read("""
-    Modular counting: how many of n bits are ones, modulo m?
+@dataclass(frozen=True, kw_only=True)
+class Modular(Task):
+    """Modular counting: how many of n bits are ones, modulo m?
 
         n = 6, m = 3:   position   0   1   2   3   4   5
                         input      1   0   1   1   0   1
@@ -204,15 +201,9 @@ WORDS_OF_MODULAR = Words.read("""
 
     From: the languages of strings whose number of ones is a multiple of m, for which see Merrill,
     Petty, Sabharwal, arXiv 2404.08819
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Modular(Task):
-    """The number of ones among n bits, modulo m."""
+    """
 
     name = "modular"
-    words = WORDS_OF_MODULAR
     title = "modular counting: how many of n bits are ones, modulo m"
     usage = "n, m"
     source = "arXiv 2404.08819"
@@ -269,45 +260,6 @@ class Modular(Task):
     def answer(self, tokens: Tokens) -> Tokens:
         return self._checked(tokens).sum(axis=1) % self.m
 
-
-WORDS_OF_PERMUTATION = Words.read("""
-    Permutation composition: where do k things stand after n rearrangements? State tracking over the
-    symmetric group S_k.
-
-        k = 3:   position   0   1   2        position   0     1     ...   n-1
-                 input      1   3   4        input      p_1   p_2   ...   p_n
-                 target     .   .   1        target     .     .     ...   p_n o ... o p_1
-
-    Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0), ...,
-    p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends j to
-    p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1,
-    0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
-
-    Drawn: n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
-    chain is that of the products.
-
-    Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
-    what single tokens say, tells anything: neither a table of any place nor a regression on counts.
-    What does tell is the parity: the sign of the product is the product of the signs, and a model
-    that tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in
-    S_3.) It is state tracking of a smaller group, not a way around it, and no sampler over all of
-    S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the sizes below begin with k =
-    4. (Of fewer than 8 tokens a look at the last three is much of the prompt, and comparing all of
-    them with the last one tells more than chance: for k = 3 by 0.05 where n = 3, 0.0002 where n =
-    7. Where k = 2 the parity is all there is: the answer is whether id 1 occurs an odd number of
-    times.)
-
-    Every shift keeps p_1 uniform and with it the answer.
-
-    Counted: k!, for prefixes of any length t from 1 to n - 1 [here].
-
-    Prefixes with one product have the same answers. Of two with products g != h, any continuation
-    with product c is answered c o g and c o h, which differ. All k! products occur: p_1 can be any
-    permutation and the others the identity.
-
-    From: the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
-    theory.md, section 8
-""")
 
 _LEAST_DRAWN = 8
 
@@ -381,10 +333,45 @@ class Product(Composition, Task):
 
 @dataclass(frozen=True, kw_only=True)
 class Permutation(Product):
-    """The product of n permutations of k things."""
+    """Permutation composition: where do k things stand after n rearrangements? State tracking over
+    the symmetric group S_k.
+
+        k = 3:   position   0   1   2        position   0     1     ...   n-1
+                 input      1   3   4        input      p_1   p_2   ...   p_n
+                 target     .   .   1        target     .     .     ...   p_n o ... o p_1
+
+    Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0), ...,
+    p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends j to
+    p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1,
+    0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
+
+    Drawn: n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
+    chain is that of the products.
+
+    Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
+    what single tokens say, tells anything: neither a table of any place nor a regression on counts.
+    What does tell is the parity: the sign of the product is the product of the signs, and a model
+    that tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in
+    S_3.) It is state tracking of a smaller group, not a way around it, and no sampler over all of
+    S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the sizes below begin with k =
+    4. (Of fewer than 8 tokens a look at the last three is much of the prompt, and comparing all of
+    them with the last one tells more than chance: for k = 3 by 0.05 where n = 3, 0.0002 where n =
+    7. Where k = 2 the parity is all there is: the answer is whether id 1 occurs an odd number of
+    times.)
+
+    Every shift keeps p_1 uniform and with it the answer.
+
+    Counted: k!, for prefixes of any length t from 1 to n - 1 [here].
+
+    Prefixes with one product have the same answers. Of two with products g != h, any continuation
+    with product c is answered c o g and c o h, which differ. All k! products occur: p_1 can be any
+    permutation and the others the identity.
+
+    From: the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
+    theory.md, section 8
+    """
 
     name = "permutation"
-    words = WORDS_OF_PERMUTATION
     title = (
         "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
         " product"
@@ -451,8 +438,13 @@ class Permutation(Product):
         return np.array([swaps[0], self.elements.ids(np.roll(np.arange(self.k), -1))])
 
 
-WORDS_OF_GROUP = Words.read("""
-    The word problem of a group: what is the product of n of its elements? State tracking over
+_GROUP = re.compile(r"A([3-6])|C([1-9][0-9]{0,2})")
+_LARGEST = 720
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(Product):
+    """The word problem of a group: what is the product of n of its elements? State tracking over
     alternating and cyclic groups.
 
         G = C5:   position   0   1   2   3        position   0     1     ...   n-1
@@ -481,18 +473,9 @@ WORDS_OF_GROUP = Words.read("""
 
     From: the word problems of A_5, hard for NC^1 (Barrington 1989), and of cyclic groups, in ACC^0;
     Merrill, Petty, Sabharwal, arXiv 2404.08819, compare A_5, A_4 x Z_5 and Z_60
-""")
-
-_GROUP = re.compile(r"A([3-6])|C([1-9][0-9]{0,2})")
-_LARGEST = 720
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group(Product):
-    """The product of n elements of an alternating or cyclic group."""
+    """
 
     name = "group"
-    words = WORDS_OF_GROUP
     title = (
         "the word problem of a group: g_1, ..., g_n of A_k or a cyclic one, the first acting first;"
         " answer their product"

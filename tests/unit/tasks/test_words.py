@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from separatrix.tasks.base.described import Words, flowed, wrapped
 
-TOLD = Words(
-    asks="Toy: is it so?",
-    table="""
+TOLD = Words.read("""Toy: is it
+    so?
+
         position   0   1
         input      a   b
 
         a stands first
-    """,
-    rules="""
-        One sentence that goes
-        on. 1/N + (1
-        - 1/N)/N.
 
-        - A first item that goes
-          on.
-        - A second.
-    """,
-    drawn="Somehow.",
-    counted="2.",
-    origin="here",
-)
+    One sentence that goes
+    on. 1/N + (1
+    - 1/N)/N.
+
+    - A first item that goes
+      on.
+    - A second.
+
+    Drawn: Somehow.
+
+    Counted: 2.
+
+    From: here
+    """)
 
 
 def test_paragraphs_and_items_are_joined_and_tables_stay() -> None:

@@ -146,9 +146,22 @@ _ITEM = re.compile(r"\n(?=- [A-Z])")
 class Words:
     """What a task says of itself in plain English, without a word about its code.
 
-    Texts are written in triple quotes: indentation goes, and the lines of a paragraph or of an item
-    ("- ...") are joined. Whoever shows a text wraps it again, with `wrapped`.
+    It is the docstring of the task's class: indentation goes, and the lines of a paragraph or of an
+    item ("- ...") are joined. Whoever shows a text wraps it again, with `wrapped`.
     """
+
+    asks: str
+    """The task in a sentence."""
+    table: str
+    """Examples as columns, inputs over targets; its lines stay as they are."""
+    rules: str
+    """What the ids mean and what the right answer is."""
+    drawn: str
+    """How instances are drawn, and what can be guessed without solving the task."""
+    counted: str
+    """How many prefixes must be told apart, and why."""
+    origin: str
+    """Where the task comes from, and what differs there."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -159,33 +172,13 @@ class Words:
         asks, _, rest = front.partition("\n\n")
         lines = rest.split("\n")
         end = next((at for at, line in enumerate(lines) if line[:1].strip()), len(lines))
-        return cls(
-            asks=asks,
-            # from the second line on, so that all are indented alike
-            table="\n".join(["", *lines[:end]]),
-            rules="\n".join(lines[end:]),
-            drawn=drawn,
-            counted=counted,
-            origin=origin,
+        rules = "\n".join(lines[end:])
+        asks, rules, drawn, counted, origin = (
+            flowed(part.strip()) for part in (asks, rules, drawn, counted, origin)
         )
-
-    asks: str
-    """The task in a sentence."""
-    table: str
-    """Examples as columns, inputs over targets; its lines stay as they are."""
-    rules: str = ""
-    """What the ids mean and what the right answer is."""
-    drawn: str
-    """How instances are drawn, and what can be guessed without solving the task."""
-    counted: str
-    """How many prefixes must be told apart, and why."""
-    origin: str
-    """Where the task comes from, and what differs there."""
-
-    def __post_init__(self) -> None:
-        for text in fields(self):
-            clean = cleandoc(getattr(self, text.name))
-            object.__setattr__(self, text.name, clean if text.name == "table" else flowed(clean))
+        # from the second line on, so that all are indented alike
+        table = cleandoc("\n".join(["", *lines[:end]]))
+        return cls(asks=asks, table=table, rules=rules, drawn=drawn, counted=counted, origin=origin)
 
     @property
     def definition(self) -> str:
@@ -237,7 +230,7 @@ class Described(ABC):
     """The sizes a task text may give; `shift` stands behind them."""
     source: ClassVar[str] = ""
     words: ClassVar[Words]
-    """What people and language models are told; docstrings are for developers."""
+    """What people and language models are told: the docstring of one that is drawn."""
     titles: ClassVar[dict[str, str]] = {}
     """Form -> its own title, where `title` tells of several forms."""
     noun: ClassVar[str] = "number"
@@ -264,6 +257,9 @@ class Described(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        told = cleandoc(vars(cls).get("__doc__") or "")
+        if _LABEL.search(told):
+            cls.words = Words.read(told)
         if cls.shifts and "usage" in vars(cls):
             cls.usage += f", shift={'|'.join(cls.shifts)}"
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
@@ -16,8 +16,10 @@ from separatrix.tasks.drawing.distinct import distinct
 from separatrix.tasks.questions.base import TWICE, Questions
 from separatrix.tasks.seqcomp import PERMUTATIONS, SeqComp
 
-WORDS = Words.read("""
-    L-SeqComp asked from several starts, one question after another.
+
+@dataclass(frozen=True, kw_only=True)
+class Starts(Questions):
+    """L-SeqComp asked from several starts, one question after another.
 
         split=0:  position   0 ... n-3   n-2   n-1   n      ...
                   input      z_L ... z_1 w     z_0   z_0'   ...
@@ -48,16 +50,10 @@ WORDS = Words.read("""
     Counted: Those of the task: what is asked for first is any entry of z_L.
 
     From: seqcomp; intermediate answers are what makes it trainable at small sizes [here]
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Starts(Questions):
-    """i_L from several starts, and with stages i_1 as well."""
+    """
 
     own = ("queries", "split", "stages")
     own_usage = "queries=all|k, split=0|1, stages=0|1"
-    words = WORDS
 
     task: SeqComp
     split: int = 0

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import Layout, TwoRuns
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
@@ -20,8 +19,13 @@ from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.recall import PROMISED, Recall
 from separatrix.tasks.sums import TwoSum
 
-WORDS_OF_ARGUMENTS = Words.read("""
-    Function evaluation at several arguments, one after another.
+_LISTED = 1024
+"""Most questions that the two runs' prompts are written out for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Lookups):
+    """Function evaluation at several arguments, one after another.
 
         position   0      1      ...   n-1      n        n+1      ...
         input      f(0)   f(1)   ...   f(n-1)   x_1      x_2      ...
@@ -41,17 +45,7 @@ WORDS_OF_ARGUMENTS = Words.read("""
     Counted: Those of the task: every entry may be asked for first.
 
     From: [Ye26], asked again
-""")
-
-_LISTED = 1024
-"""Most questions that the two runs' prompts are written out for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arguments(Lookups):
-    """Values of a function at several different arguments, in a random order."""
-
-    words = WORDS_OF_ARGUMENTS
+    """
 
     task: Eva
 
@@ -82,8 +76,9 @@ class Arguments(Lookups):
         return self._joined(f, asked, np.take_along_axis(f, asked, axis=1))
 
 
-WORDS_OF_KEYS = Words.read("""
-    Associative recall asked for several keys, one after another.
+@dataclass(frozen=True, kw_only=True)
+class Keys(Lookups):
+    """Associative recall asked for several keys, one after another.
 
         position   0     1     ...   2n-2   2n-1   2n        2n+1      ...
         input      k_1   v_1   ...   k_n    v_n    q_1       q_2       ...
@@ -111,14 +106,7 @@ WORDS_OF_KEYS = Words.read("""
     Counted: Those of the task: every key may be asked for first.
 
     From: [Aro24], whose mqar spreads its questions amid filler
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Keys(Lookups):
-    """Values of several different keys, in a random order."""
-
-    words = WORDS_OF_KEYS
+    """
 
     task: Recall
 
@@ -184,8 +172,9 @@ class Keys(Lookups):
         )
 
 
-WORDS_OF_SUMS = Words.read("""
-    2-Sum modulo M asked for several values, one after another.
+@dataclass(frozen=True, kw_only=True)
+class Sums(Lookups):
+    """2-Sum modulo M asked for several values, one after another.
 
         position   0     1     ...   n-1   n        n+1      ...
         input      x_1   x_2   ...   x_n   q_1      q_2      ...
@@ -212,14 +201,7 @@ WORDS_OF_SUMS = Words.read("""
     Counted: Those of the task: any value may be asked for first.
 
     From: [San23] (Match2) has a question for every token
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sums(Lookups):
-    """Whether something cancels each of several different values."""
-
-    words = WORDS_OF_SUMS
+    """
 
     task: TwoSum
 

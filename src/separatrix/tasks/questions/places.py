@@ -10,15 +10,16 @@ from fractions import Fraction
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Tokens
 from separatrix.tasks.khop import KHop
 from separatrix.tasks.questions.base import ALL, Questions
 from separatrix.tasks.tracking import Group, Modular, Parity, Permutation
 
-WORDS_OF_HOPS = Words.read("""
-    k-hop induction heads asked at many places of one prompt, for what stands up to each.
+
+@dataclass(frozen=True, kw_only=True)
+class Hops(Questions):
+    """k-hop induction heads asked at many places of one prompt, for what stands up to each.
 
         k = 1, V = 4, n = 8, queries=all:   position   0   1   2   3   4   5   6   7
                                             input      b   d   a   c   d   b   c   a
@@ -50,14 +51,7 @@ WORDS_OF_HOPS = Words.read("""
     Counted: Those of the task: the answer after the last token is asked for.
 
     From: [San24], arXiv 2402.09268, who ask at every place
-""")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hops(Questions):
-    """The letters k hops from the last places of a prompt."""
-
-    words = WORDS_OF_HOPS
+    """
 
     task: KHop
 
@@ -120,8 +114,19 @@ class Hops(Questions):
         return back
 
 
-WORDS_OF_PREFIXES = Words.read("""
-    State tracking asked after every token: the answer for what was read up to it.
+_LOOKED_AT = 7
+"""After so many tokens a look at them may be the answer."""
+_LAST = 3
+"""Tokens that the last tokens are, at most."""
+_LEVELLED = 64
+"""Levels fall with the length of a prompt: of longer ones, that of this length."""
+MOST_COUNTED = 4096
+"""Most questions of which the exact chance of modular is summed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prefixes(Questions):
+    """State tracking asked after every token: the answer for what was read up to it.
 
         parity of n = 5, queries=all:   position   0   1   2   3   4
                                         input      1   0   1   1   0
@@ -146,23 +151,7 @@ WORDS_OF_PREFIXES = Words.read("""
     Counted: Those of the task: its prompts are the same, and its answer is due after the last.
 
     From: the tasks themselves; state tracking is trained so in Grazzi et al., arXiv 2411.12537
-""")
-
-_LOOKED_AT = 7
-"""After so many tokens a look at them may be the answer."""
-_LAST = 3
-"""Tokens that the last tokens are, at most."""
-_LEVELLED = 64
-"""Levels fall with the length of a prompt: of longer ones, that of this length."""
-MOST_COUNTED = 4096
-"""Most questions of which the exact chance of modular is summed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prefixes(Questions):
-    """Parity, group or permutation: the answers of the last prefixes of a prompt."""
-
-    words = WORDS_OF_PREFIXES
+    """
 
     task: Parity | Modular | Group | Permutation
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
 from separatrix.tasks.text.names import names, some_names
 from separatrix.tasks.text.templates import (
@@ -25,8 +25,48 @@ from separatrix.tasks.text.templates import (
     partner,
 )
 
-WORDS = Words.read("""
-    Composition in words: k hops through facts that stand in the prompt, among facts of the same
+_CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
+_ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
+"""How a fact's place grows with its hop."""
+_LEAST_CHAINS: Final = (2, 3)
+"""Without decoys, and with: of two chains a decoy tells the other end."""
+_NAME: Final = re.compile(r"\b(?!The\b)[A-Z][a-z]+\b")
+
+
+class Fact(NamedTuple):
+    """A relation, and the two names that it joins."""
+
+    relation: Relation
+    subject: str
+    object: str
+
+    @property
+    def text(self) -> str:
+        return self.relation.tell(self.subject, self.object)
+
+
+Table = dict[str, Fact]
+"""Facts by subject."""
+
+
+def _objects(table: Table) -> set[str]:
+    return {fact.object for fact in table.values()}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What an instance tells: chains of names, the one asked for first, joined by `hops`, and all
+    facts as they stand.
+    """
+
+    hops: tuple[Relation, ...]
+    chains: list[list[str]]
+    facts: list[Fact]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiHop(TextTask):
+    """Composition in words: k hops through facts that stand in the prompt, among facts of the same
     shape about the same things.
 
         part       input                                                    target
@@ -73,56 +113,9 @@ WORDS = Words.read("""
     Counted: None counted: prompts in words have no fixed length.
 
     From: the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text
-""")
-
-_CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
-_ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
-"""How a fact's place grows with its hop."""
-_LEAST_CHAINS: Final = (2, 3)
-"""Without decoys, and with: of two chains a decoy tells the other end."""
-_NAME: Final = re.compile(r"\b(?!The\b)[A-Z][a-z]+\b")
-
-
-class Fact(NamedTuple):
-    """A relation, and the two names that it joins."""
-
-    relation: Relation
-    subject: str
-    object: str
-
-    @property
-    def text(self) -> str:
-        return self.relation.tell(self.subject, self.object)
-
-
-Table = dict[str, Fact]
-"""Facts by subject."""
-
-
-def _objects(table: Table) -> set[str]:
-    return {fact.object for fact in table.values()}
-
-
-@dataclass(frozen=True)
-class Story:
-    """What an instance tells: chains of names, the one asked for first, joined by `hops`, and all
-    facts as they stand.
-    """
-
-    hops: tuple[Relation, ...]
-    chains: list[list[str]]
-    facts: list[Fact]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiHop(TextTask):
-    """k hops through n facts told in words.
-
-    Raises SizeError for bad sizes, and UnknownNameError for an unknown style, template or order.
     """
 
     name = "multihop"
-    words = WORDS
     title = "k hops through n facts told in words"
     usage = (
         f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of"

@@ -11,13 +11,17 @@ from typing import Final
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.text.base import TextItem
 from separatrix.tasks.text.haystack import Haystack, Needle
 from separatrix.tasks.text.names import PATTERN, names, some_names
 
-WORDS = Words.read("""
-    Needles in a haystack: words kept under names, told between sentences of filler.
+_NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needles(Haystack):
+    """Needles in a haystack: words kept under names, told between sentences of filler.
 
         part       input                                                        target
         text       The old miller passed the gate. The code word of Mavdok      .
@@ -50,17 +54,9 @@ WORDS = Words.read("""
     From: RULER, arXiv 2404.06654: its needles with several keys, several values and several
     queries. There a needle is a word and a number of seven digits, and the filler is noise
     sentences or essays
-""")
-
-_NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Needles(Haystack):
-    """Code words in filler text."""
+    """
 
     name = "needles"
-    words = WORDS
     title = (
         "needles in a haystack: code words of several names among filler; answer those asked for"
     )

@@ -8,13 +8,18 @@ from typing import Final
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, ladder, require
+from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.text.base import TextItem
 from separatrix.tasks.text.haystack import NAME, Haystack
 from separatrix.tasks.text.names import PATTERN, names, some_names
 
-WORDS = Words.read("""
-    Variable tracking in words: which variables hold a word, at first or as copies of copies?
+_FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
+_COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variables(Haystack):
+    """Variable tracking in words: which variables hold a word, at first or as copies of copies?
 
         part       input                                                         target
         text       The variable Mavdok holds the word Fizgub. The old miller     .
@@ -44,18 +49,9 @@ WORDS = Words.read("""
     From: RULER, arXiv 2404.06654, variable tracking: there "VAR X2 = VAR X1", one chain of four
     hops unless told, values of five digits, noise sentences as filler, a variable told of before it
     is copied
-""")
-
-_FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
-_COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variables(Haystack):
-    """Chains of variables in filler text."""
+    """
 
     name = "variables"
-    words = WORDS
     title = "variable tracking in words: chains of copies among filler; answer all that hold a word"
     usage = "length (words), chains, hops (copies in a chain)"
     grid = ladder("""
