@@ -232,6 +232,7 @@ def test_a_prefix_that_was_too_much_decides_although_the_caches_have_grown_since
     verdict = TheoremI().judge(Architecture.parse(spec), parse_task(task))
     assert verdict is not None
     assert (verdict.status, verdict.n, verdict.numbers["prefix"]) == ("FAILS", n, n)
+    assert TheoremI().fails_at(Architecture.parse(spec), parse_task(task))
     recheck(verdict)
 
 
@@ -265,9 +266,13 @@ SMALL = (
 @given(st.lists(PARTS, min_size=1, max_size=2), SMALL)
 def test_a_record_never_contradicts_the_n_it_names(parts: list[str], task: Task) -> None:
     """Where n is the smallest of a family, a task at or above it fails and one below it does
-    not.
+    not; and a search of layouts, which asks for this size alone, hears the same.
     """
-    for verdict in judge(Architecture.parse(" + ".join(parts)), task):
+    stack = Architecture.parse(" + ".join(parts))
+    own = TheoremI().judge(stack, task)
+    failing = own is not None and own.status == "FAILS"
+    assert TheoremI().fails_at(stack, task) == failing
+    for verdict in judge(stack, task):
         if verdict.n is not None and verdict.theorem in ("I", "I'", "II"):
             own = task.length if isinstance(task, SeqComp) else task.sizes()["n"]
             assert (verdict.status == "FAILS") == (own >= verdict.n), verdict

@@ -29,6 +29,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem, one_token_per_value
+from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.many_layers import MOST_READERS, ManyLayers
 from separatrix.theory.fails.reading_layers import DepthTheorem
 from separatrix.theory.judge import THEOREMS, graded, judge, said_by
@@ -192,6 +193,10 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
             return False
         wide = stack.within(task.length + theorem.start_token)
         return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
+    if isinstance(theorem, TheoremI):
+        with suppress(Undecided):
+            return status == "FAILS" and theorem.speaks_of(stack) and theorem.fails_at(stack, task)
+        return False
     if not isinstance(theorem, DepthTheorem) or not isinstance(task, SeqComp):
         verdict = said_by(theorem, stack, task)
         return verdict is not None and verdict.status == status

@@ -25,9 +25,23 @@ class TheoremI(Theorem):
     # a longer prompt has the shorter one's prefixes, and what tells them apart, at the same place
     larger_fail_too = True
 
-    def _least(self, architecture: Architecture, task: Task) -> Task | None:
-        """The smallest task of the family that fails, where all larger ones fail too: they tell its
-        prefixes apart at the same place. None for a family that does not keep its prefixes so.
+    def fails_at(self, architecture: Architecture, task: Task) -> bool:
+        """Whether it says FAILS at this size, without the search of the smallest that fails."""
+        count = task.prefix_classes()
+        if count is None:
+            return False
+        if count.exceeds_bits(architecture.cache_bits(task.prefix_length)):
+            return True
+        # the caches may have grown again since a smaller member
+        own = task.sizes()[task.family().grows]
+        return self._least(architecture, task, own) is not None
+
+    def _least(
+        self, architecture: Architecture, task: Task, limit: int | None = None
+    ) -> Task | None:
+        """The smallest task of the family that fails, up to a limit, where all larger ones fail
+        too: they tell its prefixes apart at the same place. None for a family that does not keep
+        its prefixes so.
         """
         tasks = task.family()
         if not tasks.keeps_prefixes:
@@ -36,7 +50,7 @@ class TheoremI(Theorem):
             lambda n: counted(tasks.at(n)),
             lambda n: architecture.cache_bits(tasks.at(n).prefix_length),
             tasks.smallest,
-            limit=tasks.largest,
+            limit=limit or tasks.largest,
         )
         return None if found is None else tasks.at(found)
 

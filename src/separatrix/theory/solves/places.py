@@ -222,11 +222,17 @@ def finders(
     architecture: Architecture, *, address: int, payload: int, tokens: int, named: bool = False
 ) -> list[tuple[Attending, Places]]:
     """The full layers whose heads find one of so many tokens, and how."""
-    return [
-        (one, found)
-        for one in full_heads(architecture)
-        if (found := one.places(address=address, payload=payload, tokens=tokens, named=named))
-    ]
+    found: list[tuple[Attending, Places]] = []
+    same: dict[int, Places] = {}
+    for one in full_heads(architecture):
+        how = same.get(id(one.part)) or one.places(
+            address=address, payload=payload, tokens=tokens, named=named
+        )
+        if how is not None:
+            found.append((one, how))
+            # what is counted depends on the layers before
+            same |= {} if how.counted else {id(one.part): how}
+    return found
 
 
 def heads_in_turn(

@@ -218,7 +218,7 @@ def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
             return False
         return part.formats <= WIDE and part.head.has_room(address, payload)
 
-    wide = sum(any(map(holds, layer)) for layer in architecture)
+    wide = sum(times * any(map(holds, layer)) for layer, times in architecture.counted())
     depth = 1 + task.L.bit_length()
     if wide < depth or address > MOST_ADDRESS_BITS:
         return None
