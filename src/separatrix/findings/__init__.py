@@ -13,13 +13,9 @@ ASKED: dict[str, str] = {
     "capacity": "How many bits of a prompt's facts does a trained state hold for each number?",
     "depth": "Does accuracy drop when there are more functions to compose than full layers, and do"
     " recurrent layers beside them help?",
-    "ratio": "At equal depth, how many recurrent layers may stand for each full one before recall"
-    " or composition suffers?",
     "zoology": "Which mechanisms need a width that grows with the prompt to recall many pairs?",
     "length": "How far beyond the lengths that training shows do recurrences and full attention"
     " solve state tracking, recall and copying?",
-    "placement": "With as many full layers and parameters: does it matter whether they stand"
-    " first, in the middle, last or spread? (Only recurrent layers had convolutions.)",
     "cot": "Does writing the steps down make up for layers, and does a hybrid need fewer of them?",
     "recurrence-ablation": "If a recurrent layer is replaced by attention to no more tokens than"
     " take as many bits as its state, what is lost?",
@@ -35,7 +31,7 @@ ASKED: dict[str, str] = {
 }
 """Name -> question of the experiments of November 2026, which were not trained to the end. Their
 runs are those that `cards/measured/results/NAME.json` names; nothing follows from them until they
-are trained anew.
+are trained anew. Those on ratio and placement are gone: the study answers them.
 """
 EXPERIMENTS: dict[str, Experiment] = {
     **{path.stem: read_page(path) for path in sorted(PAGES.glob("*.md"))},
