@@ -1,5 +1,3 @@
-"""c-gram retrieval: the token that followed the earlier occurrence of the last c tokens."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

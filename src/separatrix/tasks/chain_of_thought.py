@@ -1,5 +1,3 @@
-"""Chain of thought: a composition task whose answer is written step by step."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Counting: how many of n bits are ones, or how often does a symbol occur among n?"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

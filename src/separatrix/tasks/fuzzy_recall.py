@@ -1,5 +1,3 @@
-"""Fuzzy recall: keys and values of several tokens each, then a key; answer its value."""
-
 from __future__ import annotations
 
 import itertools

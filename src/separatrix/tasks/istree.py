@@ -1,5 +1,3 @@
-"""IsTree: is the graph whose edges stand in the prompt a tree?"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

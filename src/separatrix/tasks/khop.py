@@ -1,7 +1,3 @@
-"""k-hop induction heads: find the last token earlier in the prompt, step to the token behind it,
-and do so k times.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Majority: which of k symbols occurs most often among n?"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""MQAR: multi-query associative recall, with the parameters of Zoology."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

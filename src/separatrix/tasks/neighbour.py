@@ -1,7 +1,3 @@
-"""Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
-string nearest to it.
-"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

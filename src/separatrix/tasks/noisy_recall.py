@@ -1,5 +1,3 @@
-"""Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

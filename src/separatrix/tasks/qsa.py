@@ -1,5 +1,3 @@
-"""qSA: q-sparse averaging, each set of q places asks for the sum of the values that stand there."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

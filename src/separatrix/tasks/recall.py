@@ -1,5 +1,3 @@
-"""Associative recall with one query: pairs of key and value, then a key; answer its value."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,3 @@
-"""State-based recall: pointers into a memory are exchanged, then what one of them points to is
-recalled.
-"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -76,17 +76,6 @@ class Arrangements:
             chain[:, place] = state = self.table[state * self.order + tokens[:, place]]
         return chain
 
-    def word(self, token: int) -> str:
-        return f"[{','.join(map(str, self.rows[token].tolist()))}]"
-
-    @property
-    def spelling(self) -> str:
-        return f"A permutation p is written as the arrangement [p(0),...,p({self.k - 1})]."
-
-    @property
-    def reply(self) -> tuple[str, int]:
-        return "arrangement", self.k
-
 
 @lru_cache
 def arrangements(k: int, *, even: bool = False) -> Arrangements:
@@ -278,7 +267,9 @@ class Product(Composition, Task):
     def _laid(self, meaning: str, classes: Exact, kept: str) -> Layout:
         """Two runs: one factor is another one; in a group no product stays the same."""
         ids = {meaning: classes.value}
-        spelling = self.elements.spelling if self.elements else ""
+        last = f"p({self.elements.k - 1})" if self.elements else ""
+        told = f"A permutation p is written as the arrangement [p(0),...,{last}]."
+        spelling = told if last else ""
         runs = TwoRuns.halves(self.n)
         return Layout(
             self.n,
@@ -321,14 +312,15 @@ class Product(Composition, Task):
         return self.elements.product(tokens) if self.elements else tokens.sum(1) % self.vocabulary
 
     def word(self, token: int) -> str:
-        return self.elements.word(token) if self.elements else str(token)
+        elements = self.elements
+        return str(elements.rows[token].tolist()).replace(" ", "") if elements else str(token)
 
     def answer_word(self, answer: int) -> str:
         return self.word(answer)
 
     @property
     def reply(self) -> tuple[str, int]:
-        return self.elements.reply if self.elements else ("number", self.answers)
+        return ("arrangement", self.elements.k) if self.elements else ("number", self.answers)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,3 @@
-"""Composition in words: k hops through facts that stand in the prompt, among facts of the same
-shape about the same things.
-"""
-
 from __future__ import annotations
 
 import re
@@ -410,7 +406,7 @@ class MultiHop(TextTask):
 def _question(hops: Sequence[Relation], name: str) -> str:
     """What is asked of the thing of that name, hop by hop."""
     *before, last = hops
-    thing = hops[0].subject.of(name)
+    thing = hops[0].subject.replace(HOLE, name)
     for hop in before:
         thing = hop.phrase.format(s=thing)
     return last.question.format(s=thing)

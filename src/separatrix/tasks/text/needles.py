@@ -1,5 +1,3 @@
-"""Needles in a haystack: words kept under names, told between sentences of filler."""
-
 from __future__ import annotations
 
 import re

@@ -6,7 +6,7 @@ which no two relations are confused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import cleandoc
@@ -14,20 +14,11 @@ from typing import Any, Final
 
 HOLE = "_"
 """Stands for a name in a wording. No name and no other word holds it."""
+Kind = str
+"""A kind of thing, by how one of them is written: "_" for people, "the river _" for rivers."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of thing, by how one of them is written: "_" for people, "the river _" for rivers."""
-
-    written: str
-
-    def of(self, name: str) -> str:
-        """The thing of that name, as it stands inside a sentence."""
-        return self.written.replace(HOLE, name)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Relation:
     """A relation that gives every subject one object.
 
@@ -44,7 +35,7 @@ class Relation:
     @cached_property
     def sentence(self) -> str:
         """The fact with a hole for either name."""
-        told = self.fact.format(s=self.subject.written, o=self.object.written)
+        told = self.fact.format(s=self.subject, o=self.object)
         return told[0].upper() + told[1:]
 
     @cached_property
@@ -118,50 +109,32 @@ def partner(relation: Relation, stages: Sequence[Stage]) -> Relation:
     return next(two if relation == one else one for one, two in stages if relation in (one, two))
 
 
-PERSON: Final = Kind("_")
-
-
 def _path(text: str) -> tuple[Stage, ...]:
     """Stages that lead from one kind of thing to the next. A line for each kind; under it the words
     of the two relations that lead there: fact, phrase and question about a subject S and an object
     O.
     """
     kinds: list[Kind] = []
-    words: list[list[str]] = []
-    for line in cleandoc(text).splitlines():
+    relations: list[Relation] = []
+    worded = re.sub(r"\b[SO]\b", lambda at: f"{{{at[0].lower()}}}", text)
+    for line in worded.strip("\n").split("\n"):
         if line.startswith(" "):
-            words.append(re.sub(r"\b[SO]\b", lambda at: f"{{{at[0].lower()}}}", line).split("|"))
+            relations.append(Relation(*kinds[-2:], *map(str.strip, line.split("|"))))
         else:
-            kinds.append(Kind(line))
-
-    def told() -> Iterator[Relation]:
-        for place, (fact, phrase, question) in enumerate(words):
-            subject, object = kinds[place // 2 : place // 2 + 2]
-            yield Relation(
-                subject=subject,
-                object=object,
-                fact=fact.strip(),
-                phrase=phrase.strip(),
-                question=question.strip(),
-            )
-
-    relations = list(told())
+            kinds.append(line)
     return tuple(zip(relations[::2], relations[1::2], strict=True))
 
 
 def _people(text: str) -> tuple[Stage, ...]:
     """Stages that lead from people to people, by what the two are to them, a line for each."""
-    relations = (
-        Relation(
-            subject=PERSON,
-            object=PERSON,
-            fact=f"the {noun} of {{s}} is {{o}}.",
-            phrase=f"the {noun} of {{s}}",
-            question=f"Who is the {noun} of {{s}}?",
+    stages = []
+    for line in cleandoc(text).split("\n"):
+        told = (
+            f"  the {noun} of S is O. | the {noun} of S | Who is the {noun} of S?"
+            for noun in line.split(", ")
         )
-        for noun in re.split(r", |\n", cleandoc(text))
-    )
-    return tuple(zip(relations, relations, strict=True))
+        stages += _path("\n".join(["_", "_", *told]))
+    return tuple(stages)
 
 
 FAMILY: Final = Template(

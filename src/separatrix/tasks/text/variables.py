@@ -1,5 +1,3 @@
-"""Variable tracking in words: which variables hold a word, at first or as copies of copies?"""
-
 from __future__ import annotations
 
 import re

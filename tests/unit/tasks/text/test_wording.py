@@ -30,8 +30,8 @@ def wordings(relation: Relation) -> tuple[str, ...]:
         relation.sentence,
         relation.phrase,
         relation.question,
-        relation.subject.written,
-        relation.object.written,
+        relation.subject,
+        relation.object,
     )
 
 
@@ -84,7 +84,7 @@ def test_no_wording_begins_another() -> None:
     never a phrase.
     """
     plain = {
-        kind.written.removesuffix(HOLE)
+        kind.removesuffix(HOLE)
         for relation in RELATIONS
         for kind in (relation.subject, relation.object)
     } - {""}
@@ -105,7 +105,7 @@ def test_every_wording_is_one_sentence(relation: Relation) -> None:
     assert re.fullmatch(r"[A-Z_][A-Za-z_ ]+\.", relation.sentence)
     assert re.fullmatch(r"(Who|What|Which|In|On) [a-z{} ]*\{s\}[a-z ]*\?", relation.question)
     assert relation.sentence.count(HOLE) == 2
-    assert re.fullmatch(r"(the [a-z ]+ )?_", relation.subject.written)
+    assert re.fullmatch(r"(the [a-z ]+ )?_", relation.subject)
 
 
 def test_told_by_hand() -> None:
