@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isfinite
+from functools import lru_cache
+from math import fsum, isfinite
 from typing import Any, ClassVar, Self
 
+from flint import arb, ctx
+
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.lazy import Bools, np
+from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Part, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
@@ -14,16 +17,177 @@ from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
     distinct,
+    enough,
+    first_different,
     lookup_chance,
     occurring,
     shuffled,
+    smallest,
     spread,
+    uniform,
 )
-from separatrix.tasks.drawing.zoology import Sieve, find, weighted
+
+_SLOTS = 1 << 13
+"""Slots of a row's sieve, at least, where there are as many ids."""
+_SIEVE = 128
+"""Slots of a row's sieve per key, at least: one token in so many is looked up though it is no
+key.
+"""
+
+
+def find(keys: Tokens, tokens: Tokens, vocabulary: int) -> Tokens | None:
+    """Which of its row's keys each token is, or -1; keys (batch, k), tokens (batch, length). None
+    where a row has a key twice.
+
+    `batch * vocabulary` must lie below 2^63.
+    """
+    # each row has a range of ids of its own, so that one sorted array serves all rows
+    base = vocabulary * np.arange(len(keys))[:, None]
+    order = np.argsort(keys, axis=1)
+    ordered = (np.take_along_axis(keys, order, axis=1) + base).ravel()
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+    return _look_up(ordered, order.ravel(), (tokens + base).ravel()).reshape(tokens.shape)
+
+
+def _look_up(ordered: Tokens, order: Tokens, asked: Tokens) -> Tokens:
+    at = np.minimum(np.searchsorted(ordered, asked), len(ordered) - 1)
+    return np.where(ordered[at] == asked, order[at], -1)
+
+
+def without(keys: Tokens, length: int, vocabulary: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Shape (batch, length): independent tokens, uniform over all ids but the row's `keys` (batch,
+    k). Needs vocabulary <= 2^32.
+
+    Ids that agree in their low bits share a slot of their row, and what falls on a key's slot is
+    looked up.
+    """
+    batch, k = keys.shape
+    rows = np.arange(batch)[:, None]
+    # a power of two, so that a mask takes an id to its slot
+    slots = 1 << (min(vocabulary, max(_SLOTS, _SIEVE * k)) - 1).bit_length()
+    held = np.zeros(batch * slots, np.bool_)
+    held[(keys & (slots - 1)) + slots * rows] = True
+    ordered = np.sort((keys + vocabulary * rows).ravel())
+    tokens = uniform(vocabulary, (batch, length), rng)
+    slot = (tokens & tokens.dtype.type(slots - 1)) + slots * rows
+    # mode "raise" would make a copy of what it reads
+    at = np.flatnonzero(np.take(held, slot, mode="wrap"))
+    flat = tokens.reshape(-1)
+    # a key is drawn again until it is none, which leaves all other ids equally likely
+    while len(at := at[_look_up(ordered, ordered, flat[at] + vocabulary * (at // length)) >= 0]):
+        flat[at] = uniform(vocabulary, at.shape, rng)
+    return tokens
+
+
+_CELLS = 1 << 16
+_CUTS = 1 << 12
+"""Pieces of [0, 1) in each of which a logarithm is a line and a little more."""
+_BITS = 128
+"""Of balls, so that no float made of one depends on how it was computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Places with their weights, from which sets are drawn. `weighted` makes one and keeps it for
+    the next call.
+    """
+
+    weights: Floats
+    """Of all places; they sum to 1."""
+    number: int
+    """Places of a set."""
+    draws: int | None
+    """Draws with replacement that nearly always show that many different places; None where it
+    takes too many.
+    """
+    ends: Floats
+    """Where the part of each place in [0, _CELLS) ends; parts are proportional to weights."""
+    cells: NDArray[np.int32]
+    """The place that has all of [c, c + 1), or where several share it the complement (~) of the
+    first of them, for c < _CELLS.
+    """
+
+    def sets(self, batch: int, rng: np.random.Generator) -> Tokens:
+        """Shape (batch, number), in no order that matters."""
+        if self.number == len(self.weights):
+            return np.broadcast_to(np.arange(self.number), (batch, self.number))
+        if self.draws is None:
+            return self._race(batch, rng)
+        nothing = np.empty((batch, 0), np.int64)
+        return first_different(
+            self.number,
+            len(self.weights),
+            self.draws,
+            lambda shape: self._with_replacement(shape, rng),
+            held=nothing,
+        )
+
+    def _race(self, batch: int, rng: np.random.Generator) -> Tokens:
+        """The places that arrive first, at exponential times whose rates are the weights.
+
+        Whoever has arrived, the next one is each place with probability proportional to its weight:
+        that is drawing without replacement.
+        """
+        shape = (batch, len(self.weights))
+        return smallest(lambda: _exponential(shape, rng) / self.weights, self.number)
+
+    def _with_replacement(
+        self, shape: tuple[int, int], rng: np.random.Generator
+    ) -> NDArray[np.int32]:
+        """Places drawn one by one, each by a uniform number of [0, _CELLS)."""
+        whole = uniform(_CELLS, shape, rng).reshape(-1)
+        drawn = np.take(self.cells, whole, mode="wrap")
+        # most cells belong to one place; where several share one, the fraction decides
+        shared = np.flatnonzero(drawn < 0)
+        number = whole[shared] + rng.random(len(shared))
+        place = ~drawn[shared]
+        while (beyond := self.ends[place] <= number).any():
+            place += beyond
+        drawn[shared] = place
+        return drawn.reshape(shape)
+
+
+def _exponential(shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    """-log of uniform numbers, by sums and products alone, which every processor rounds alike.
+
+    Of u = m 2^e with 1/2 <= m < 1 and the middle c of m's piece, log u = e log 2 + log c + log(1 +
+    r) with |r| <= 2^-12, within 2^-37 of r - r^2/2 there.
+    """
+    significands, exponents = np.frexp(1 - rng.random(shape))
+    pieces = (significands * _CUTS).astype(np.int64)
+    middles = (pieces + 0.5) / _CUTS
+    r = (significands - middles) / middles
+    negative, halved = _logarithms()
+    return exponents * halved + negative[pieces] - r + r * r / 2
+
+
+@lru_cache(maxsize=1)
+def _logarithms() -> tuple[Floats, float]:
+    """-log of the middles of the pieces, and of 1/2 with its sign."""
+    with ctx.workprec(_BITS):
+        logs = [float(((2 * arb(_CUTS)) / (2 * i + 1)).log().mid()) for i in range(_CUTS)]
+        return np.array(logs), float((arb(1) / 2).log().mid())
+
+
+@lru_cache(maxsize=16)
+def weighted(places: int, a: float, number: int) -> Weighted:
+    """Sets of `number` of `places` places g, of weights (g + 1)^(a - 1)."""
+    with ctx.workprec(_BITS):
+        weights = np.array([float((arb(g) ** (arb(a) - 1)).mid()) for g in range(1, places + 1)])
+    weights /= fsum(weights.tolist())
+    ends = np.minimum(_CELLS * np.cumsum(weights), _CELLS)
+    # what rounding leaves over falls to the last place, where every search ends
+    ends[-1] = np.inf
+    cells = np.arange(_CELLS)
+    first = np.searchsorted(ends, cells, side="right")
+    last = np.searchsorted(ends, cells + 1, side="left")
+    owner = np.where(first == last, first, ~first).astype(np.int32)
+    draws = enough(weights, number, places // 2)  # more take longer than the race
+    return Weighted(weights, number, draws, ends, owner)
+
 
 LARGEST_VOCABULARY = 1 << 32
-_AT_ONCE = 1 << 18
-"""Tokens made at once, so that all that is needed for them stays in a core's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,17 +342,22 @@ class MQAR(Task):
         return Facts(self.num_kv_pairs, values, different=self.shift == PLAIN)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        rows = max(1, _AT_ONCE // self.length)
         k = self.num_kv_pairs
-        # one piece of memory, of which the system hands out large pages
-        tokens, targets = np.empty((2, batch, self.length), np.int64)
-        sieve = (
-            Sieve(k, len(range(self.length)[self._filler]), self.vocab_size)
-            if self.random_non_queries
-            else None
-        )
-        for start in range(0, batch, rows):
-            self._write(tokens[start : start + rows], targets[start : start + rows], sieve, rng)
+        tokens = np.zeros((batch, self.length), np.int64)
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        keys = 1 + distinct(batch, k, self.first_value - 1, rng)
+        values = spread(batch, k, self.answers, rng, shift=self.shift)
+        if self.random_non_queries:
+            filled = tokens[:, self._filler]
+            filled[:] = without(keys, filled.shape[1], self.vocab_size, rng)
+        tokens[:, 0 : 2 * k : 2] = keys
+        tokens[:, 1 : 2 * k : 2] = self.first_value + values
+        rows = np.arange(batch)[:, None]
+        gaps = weighted(self.length // 2 - k, self.power_a, k).sets(batch, rng)
+        places = self.length * rows + 2 * (k + gaps)
+        order = k * rows + shuffled(batch, k, rng)
+        tokens.reshape(-1)[places] = keys.reshape(-1)[order]
+        targets.reshape(-1)[places] = values.reshape(-1)[order]
         return Batch(tokens, targets)
 
     @property
@@ -197,44 +366,13 @@ class MQAR(Task):
         k = self.num_kv_pairs
         return slice(2 * k + 1, None, 2) if self.length == 4 * k else slice(2 * k, None)
 
-    def _write(
-        self, tokens: Tokens, targets: Tokens, sieve: Sieve | None, rng: np.random.Generator
-    ) -> None:
-        batch = len(tokens)
-        k = self.num_kv_pairs
-        targets[:] = NO_ANSWER
-        keys = 1 + distinct(batch, k, self.first_value - 1, rng)
-        values = spread(batch, k, self.answers, rng, shift=self.shift)
-        if sieve is None:
-            tokens[:] = 0
-        else:
-            sieve.fill(tokens[:, self._filler], keys, rng)
-        tokens[:, 0 : 2 * k : 2] = keys
-        np.add(values, self.first_value, out=tokens[:, 1 : 2 * k : 2])
-        rows = np.arange(batch)[:, None]
-        places = (
-            self.length * rows
-            + 2 * k
-            + 2 * weighted(self.length // 2 - k, self.power_a, k).sets(batch, rng)
-        )
-        order = k * rows + shuffled(batch, k, rng)
-        tokens.reshape(-1)[places] = keys.reshape(-1)[order]
-        targets.reshape(-1)[places] = values.reshape(-1)[order]
-
     def word(self, token: int) -> str:
         return f"k{token}" if token < self.first_value else str(token - self.first_value)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        rows = max(1, _AT_ONCE // self.length)
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        for start in range(0, len(tokens), rows):
-            self._answer(tokens[start : start + rows], targets[start : start + rows])
-        return targets
-
-    def _answer(self, tokens: Tokens, targets: Tokens) -> None:
         k = self.num_kv_pairs
         keys, values = self.read(tokens)
+        tokens = self._checked(tokens)
         pair = find(1 + keys, tokens[:, 2 * k :], self.vocab_size)
         if pair is None:
             raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
@@ -246,7 +384,9 @@ class MQAR(Task):
             raise SizeError(
                 f"{self.spec}: after the pairs every key must stand exactly once, at an even place"
             )
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         targets[row, 2 * k + place] = values[row, pair]
+        return targets
 
 
 def _power(task: str, value: Any) -> float:

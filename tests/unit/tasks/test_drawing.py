@@ -15,7 +15,6 @@ from support.each import each
 from separatrix.core.errors import SizeError
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.drawing import distinct as drawing
-from separatrix.tasks.drawing import zoology
 from separatrix.tasks.drawing.distinct import (
     distinct,
     enough,
@@ -26,7 +25,7 @@ from separatrix.tasks.drawing.distinct import (
     zipf,
     zipf_chance,
 )
-from separatrix.tasks.drawing.zoology import Sieve, find, weighted
+from separatrix.tasks.mqar import find, weighted, without
 
 
 def rng() -> np.random.Generator:
@@ -173,15 +172,13 @@ def test_one_of_is_uniform() -> None:
 
 
 @pytest.mark.parametrize("vocabulary", [6, 1 << 15, 10**9])
-def test_tokens_that_are_no_key(vocabulary: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_that_are_no_key(vocabulary: int) -> None:
     """Small vocabularies have a slot per id; in larger ones ids share slots, so that all keys
     here fall on few of them.
     """
     step = max(1, vocabulary // 1024 // 256 * 256)
     keys = rng().permuted(np.tile(np.arange(5), (400, 1)), axis=1)[:, :3] * step
-    monkeypatch.setattr(zoology, "_AT_ONCE", 75_000)  # blocks of 250 and 150 rows
-    drawn = np.empty((400, 300), np.int64)
-    Sieve(3, 300, vocabulary).fill(drawn, keys, rng())
+    drawn = without(keys, 300, vocabulary, rng()).astype(np.int64)
     assert drawn.min() >= 0
     assert drawn.max() < vocabulary
     assert not (drawn[:, :, None] == keys[:, None, :]).any()
