@@ -12,12 +12,12 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_195, 2_600),
+    "core": (4_196, 2_600),
     "stacks": (9_660, 5_600),
     "tasks": (14_815, 8_600),
     "theory": (8_688, 6_000),
     "protocols": (921, 921),
-    "cards": (3_844, 3_600),
+    "cards": (3_843, 3_600),
     "mixers": (9_324, 7_200),
     "models": (2_943, 2_000),
     "constructions": (5_446, 4_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
     "findings": (2_054, 1_800),
-    "cli": (8_967, 4_000),
+    "cli": (8_914, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

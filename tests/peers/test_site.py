@@ -61,7 +61,7 @@ def test_a_teacher_walks_from_home_to_the_end_of_the_lesson(opens: Opens) -> Non
     page.click("article >> text=the explorer")
     page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
     page.click("#rows summary >> nth=0")
-    page.click(".why a[href^='../theory/'] >> nth=0")
+    page.click("#rows a[href^='../theory/'] >> nth=0")
     page.wait_for_selector("#as-the-software-applies-it, article h1", timeout=WAIT)
     page.click(".md-tabs >> text=Learn")
     page.wait_for_url("**/lesson.html")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import WAIT, Window, serving_files
+from support.browser import RECALL, S5, WAIT, Window, serving_files
 from support.hf_configs import QWEN
 from support.static_page import CONTEXTS, SPECS, built, in_node
 
@@ -83,8 +83,8 @@ def follow(window: Window, link: str) -> None:
 def test_a_preset_is_shown_before_the_engine_is_there(window: Window) -> None:
     assert "24,576 bytes per token" in window.text("#caches")
     assert window.page.locator("#whole i").count() == 48
-    window.page.click("[data-id=s5-1] summary")
-    assert "Theorem S" in window.text("[data-id=s5-1] .why")
+    window.page.click(f"{S5} summary")
+    assert "Theorem S" in window.text(f"{S5} table >> nth=0")
     assert window.page.locator("#charts svg").count() == 2
 
 
@@ -93,13 +93,13 @@ def test_tiles_are_dragged_and_moved_by_keyboard(window: Window) -> None:
     window.page.evaluate("scrollTo(0, 0)")
     window.drag(3, onto=0)
     assert window.tiles() == ["full", "gdn", "gdn", "gdn"]
-    assert "SOLVABLE" in window.text("[data-id=recall-1]")
+    assert "SOLVABLE" in window.text(RECALL)
     window.page.locator("#tiles .tile").nth(0).focus()
     window.after(lambda: window.page.keyboard.press("ArrowRight"))
     assert window.tiles() == ["gdn", "full", "gdn", "gdn"]
     window.after(lambda: window.page.keyboard.press("Delete"))
     assert window.tiles() == ["gdn"] * 3
-    assert "OPEN" in window.text("[data-id=recall-1]")
+    assert "OPEN" in window.text(RECALL)
 
 
 def test_what_the_browser_says_is_what_the_package_says(window: Window) -> None:

@@ -203,9 +203,7 @@ def _edits(whole: dict[str, Any]):
             yield bundle_envelope(edited["body"])
     for name, value in (
         ("spec", "full"),
-        ("pattern", "f"),
         ("context", 7),
-        ("memory", []),
         ("vocabulary", 2),
         ("assumptions", []),
     ):

@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 WAIT = 60_000
+RECALL, S5 = (
+    f"#rows details:has(summary > :text-is('{asks}'))"
+    for asks in ("one of n facts of 1 token", "track S_5")
+)
+"""Rows of the explorer's page."""
 
 
 class Quiet(SimpleHTTPRequestHandler):

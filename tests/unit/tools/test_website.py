@@ -94,7 +94,7 @@ def test_report_and_site_link_to_each_other(site: ModuleType, tmp_path: Path) ->
     cells = re.findall(r"\]\(\.\./report/index\.html#([^)]*)\)", theorem)
     assert "cell-eva-linear" in cells
     assert set(cells) <= page.names
-    assert '<small><a href="../theory/retrieval.html">' in found.report  # of a model
+    assert '<td>by</td><td><a href="../theory/retrieval.html">' in found.report  # of a model
 
 
 def test_a_report_that_cannot_be_read_is_told(

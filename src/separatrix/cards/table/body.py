@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from separatrix.cards.facts import card_facts
+from separatrix.cards.facts import CardFacts, card_facts
 from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.canonical import canonical
@@ -21,7 +21,7 @@ from separatrix.core.evidence.records import (
     Measurement,
     Verdict,
 )
-from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, format_bytes
+from separatrix.core.numbers.amounts import DEFAULT_CONTEXT
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import load_json, parse_json
 from separatrix.stacks.architecture.released import PRESETS, preset_named
@@ -44,7 +44,7 @@ def read_source(text: str) -> Architecture:
         # the families of models load when one is read
         from separatrix.stacks.architecture.hf import from_config
 
-        architecture = from_config(parse_json(text, "the config of a model"))
+        architecture = from_config(parse_json(text, "the config of a model"), _called(text))
     else:
         architecture = preset(text) if text in PRESETS else Architecture.parse(text)
     if len(architecture) > MOST_LAYERS:
@@ -85,10 +85,17 @@ DEFAULT_MODELS = ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
 
 
 @cache
-def model_entry(source: str) -> tuple[dict[str, Any], dict[str, Evidence]]:
-    """A real model's card in short, as the bundle holds it, and the verdicts behind its rows."""
+def model_facts(source: str) -> CardFacts:
+    """A real model's card at its own context. Raises as `read_source` does."""
     architecture = read_source(source)
-    facts = card_facts(architecture, architecture.context or DEFAULT_CONTEXT)
+    return card_facts(architecture, architecture.context or DEFAULT_CONTEXT)
+
+
+@cache
+def model_entry(source: str) -> tuple[dict[str, Any], dict[str, Evidence]]:
+    """The same in short, as the bundle holds it, and the verdicts behind its rows."""
+    facts = model_facts(source)
+    architecture = facts.architecture
     records: dict[str, Evidence] = {}
     lines: list[dict[str, Any]] = []
     for row in facts.table:
@@ -104,15 +111,7 @@ def model_entry(source: str) -> tuple[dict[str, Any], dict[str, Evidence]]:
         "name": _called(source),
         "spec": architecture.spec,
         "vocabulary": architecture.vocabulary,
-        "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
         "context": facts.context,
-        "memory": [
-            [
-                row.title,
-                f"{format_bytes(row.bits)}, {row.growth if row.limit is None else 'does not grow'}",
-            ]
-            for row in facts.memory
-        ],
         "lines": lines,
         "assumptions": list(architecture.assumptions),
         "notes": list(architecture.notes),

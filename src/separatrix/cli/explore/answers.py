@@ -1,11 +1,11 @@
-"""What the page asks, answered in parts, each as soon as it is known: the card's own JSON, and what
-`--why` opens as HTML.
+"""What the page asks, answered in parts, each as soon as it is known: the card's own JSON, and its
+answers as HTML.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import groupby
@@ -13,12 +13,12 @@ from operator import attrgetter
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, card_facts
-from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
-from separatrix.cards.facts import ASKED, TOPICS, in_turn, rows_of
+from separatrix.cards.apart import recall_curve
+from separatrix.cards.facts import ASKED, in_turn, rows_of
 from separatrix.cli.report import charts
-from separatrix.cli.report.card import card_json, opened
-from separatrix.cli.report.compare import COSTS, separated
-from separatrix.core.document import Document
+from separatrix.cli.report.card import card_json, folds, topics
+from separatrix.cli.report.compare import compared_page
+from separatrix.core.document import Document, Part
 from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, bytes_of, format_bytes, parse_context
 from separatrix.stacks.architecture import MECHANISMS, Architecture
@@ -51,12 +51,12 @@ def start() -> Said:
         name: [kind.title, kind.group, [one.name for one in fields(kind)]]
         for name, kind in MECHANISMS.items()
     }
-    return {"presets": list(PRESETS), "mechanisms": kinds, "kinds": KINDS}
+    return {"presets": list(PRESETS), "mechanisms": kinds}
 
 
 def answers(question: Question) -> Iterator[Said]:
-    """The parts of an answer: of each stack its layers and memory, then its rows, then the whole
-    card, or its error; of two what separates them; last the charts.
+    """The parts of an answer: of each stack its layers and memory, then the card, row by row, or
+    what separates two of them, as HTML; last the charts. Or an error.
     """
     stacks: list[Architecture] = []
     for place, text in enumerate(question.stacks):
@@ -67,18 +67,28 @@ def answers(question: Question) -> Iterator[Said]:
     if len(stacks) < len(question.stacks):
         return
     own = min((one.context for one in stacks if one.context is not None), default=DEFAULT_CONTEXT)
+    alone = len(stacks) == 1
     try:
         context = parse_context(question.context) if question.context else own
         cards: list[CardFacts] = []
         for place, stack in enumerate(stacks):
-            for said in _card(stack, context, cards):
-                yield {"stack": place, **said}
+            yield {"stack": place, **_begun(stack, context)}
+            lines: list[CardLine] = []
+            for key, found in groupby(in_turn(stack, context), attrgetter("key")):
+                rows = rows_of(stack, fresh := [*found])
+                lines += fresh
+                yield _html(folds(rows)) if alone else {"state": f"asked: {ASKED[key]} …"}
+            cards.append(card_facts(stack, context, lines=lines))
+            yield {"stack": place, "card": card_json(cards[-1])}
     except SeparatrixError as error:
         yield {"error": str(error)}
         return
-    if len(cards) > 1:
-        yield {"apart": _apart(cards)}
+    yield _html(topics(*cards) if alone else compared_page(cards))
     yield {"charts": _charts(tuple(stacks)), "contexts": (CONTEXTS[0], CONTEXTS[-1])}
+
+
+def _html(parts: Iterable[Part]) -> Said:
+    return {"html": Document(*parts).html()}
 
 
 def told(question: Question) -> Iterator[Said]:
@@ -117,8 +127,8 @@ def tiles(stack: Architecture) -> Said:
     return {"period": shown, "times": times, "rest": rest, "settings": common}
 
 
-def _card(stack: Architecture, context: int, cards: list[CardFacts]) -> Iterator[Said]:
-    """A card as it grows; when it is whole, its facts join `cards`."""
+def _begun(stack: Architecture, context: int) -> Said:
+    """A card before anything is asked."""
     facts = card_facts(stack, context, lines=())
     memory = [
         {
@@ -130,40 +140,13 @@ def _card(stack: Architecture, context: int, cards: list[CardFacts]) -> Iterator
         }
         for row in facts.memory
     ]
-    yield {
+    return {
         "card": card_json(facts),
         "bytes": format_bytes(facts.bits),
         "memory": memory,
         "spec": stack.spec,
         "tiles": tiles(stack),
         "groups": {part.symbol: part.group for layer, _ in stack.counted() for part in layer},
-    }
-    lines: list[CardLine] = []
-    for key, found in groupby(in_turn(stack, context), attrgetter("key")):
-        own = tuple(found)
-        lines += own
-        rows = [row.to_json() | {"said": row.said} for row in rows_of(stack, own)]
-        yield {"key": key, "rows": rows, "why": _why(replace(facts, lines=own), key)}
-    facts = card_facts(stack, context, lines=lines)
-    cards.append(facts)
-    yield {"card": card_json(facts), "why": {topic: _why(facts, topic) for topic in TOPICS}}
-
-
-def _why(facts: CardFacts, asked: str) -> str:
-    return Document(*opened(facts, asked)).html()
-
-
-def _apart(cards: Sequence[CardFacts]) -> Said:
-    """The questions that all were asked, with how their answers differ, and costs that differ."""
-    keys = {text: key for key, text in ASKED.items()}
-    rows, _ = separated(cards)
-    return {
-        "questions": [
-            one.to_json()
-            | {"key": keys.get(one.asks, "composition"), "said": [a.answer for a in one.answers]}
-            for one in asked_of_all(cards)
-        ],
-        "costs": [[row.label, *row.cells] for row in rows if row.part == COSTS],
     }
 
 

@@ -4,13 +4,13 @@ opens; of a model whose file leaves sizes open, what is known. Lays facts out an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, memory
-from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, from_one
+from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, Row, from_one
 from separatrix.cards.question import Bound, Grade
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
@@ -22,7 +22,7 @@ from separatrix.cli.report.costs import (
     serving_notes,
 )
 from separatrix.cli.report.notation import theorem_name
-from separatrix.core.document import Document, Heading, Line, Part, Table
+from separatrix.core.document import Document, Fold, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import bytes_of, check_context, format_bytes, format_count
@@ -68,6 +68,33 @@ def card_document(facts: CardFacts) -> Document:
     )
 
 
+def card_page(facts: CardFacts) -> list[Part]:
+    """The same for a page: each answer, and each topic, opens what stands behind it."""
+    carried = Table([*_carried(facts)], labels=True)
+    return [*_header(facts), carried, *folds(facts.table), *topics(facts)]
+
+
+def folds(rows: Iterable[Row]) -> Iterator[Fold]:
+    """Rows of a card, each with its lines behind it."""
+    for row in rows:
+        asks = row.asks.replace("  up to", "compose up to")
+        yield Fold((asks, f"{row.status} {row.said}"), lines_opened(row.lines))
+
+
+def topics(*cards: CardFacts) -> Iterator[Fold]:
+    """What belongs to no question, of each model."""
+    for title, said in _TOPICS.values():
+        yield Fold((title,), of_each(cards, map(said, cards)))
+
+
+def of_each(cards: Sequence[CardFacts], said: Iterable[Sequence[Part]]) -> list[Part]:
+    """What is said of each model, of several under its name."""
+    parts: list[Part] = []
+    for facts, own in zip(cards, said, strict=True):
+        parts += [*([Heading(facts.name)] if cards[1:] else []), *own]
+    return parts
+
+
 def why_document(facts: CardFacts, asked: str) -> Document:
     """What stands behind a question, a topic, or the whole card: theorem, sentence, numbers,
     assumptions, sources. Raises SpecError for a question that is not asked of this model.
@@ -83,26 +110,19 @@ def why_document(facts: CardFacts, asked: str) -> Document:
 
 def opened(facts: CardFacts, asked: str) -> list[Part]:
     """The same without the head; nothing of a question that is not asked."""
-    topics: dict[str, Callable[[CardFacts], list[Part]]] = {
-        "memory": _memory,
-        "costs": _costs,
-        "assumptions": _assumptions,
-    }
     parts: list[Part] = []
     for name in (*TOPICS[:2], *ASKED, *TOPICS[2:]):
         if asked in (name, ALL):
-            own = topics[name](facts) if name in topics else _lines_opened(facts.lines, name)
-            parts += own
+            lines = (line for line in facts.lines if line.key == name)
+            parts += _TOPICS[name][1](facts) if name in _TOPICS else lines_opened(lines)
     return parts
 
 
-def _lines_opened(lines: Iterable[CardLine], key: str) -> list[Part]:
-    """A question's lines, each with its answer and all that stands behind it, each record once."""
+def lines_opened(lines: Iterable[CardLine]) -> list[Part]:
+    """Lines, each with its answer and all that stands behind it, each record once."""
     parts: list[Part] = []
     seen: set[str] = set()
     for line in lines:
-        if line.key != key:
-            continue
         where = line.where if line.bound is None else ""
         head = Heading(" ".join(filter(None, (f"{line.question}: {line.status}", where))))
         said = [("says", line.reason), ("means", line.explain)]
@@ -219,6 +239,11 @@ def _assumptions(facts: CardFacts) -> list[Part]:
     return [Heading("Assumptions"), *(Line(f"  {text}") for text in granted)]
 
 
+_TOPICS: dict[str, tuple[str, Callable[[CardFacts], list[Part]]]] = {
+    "memory": ("Memory", _memory),
+    "costs": ("Costs of a token", _costs),
+    "assumptions": ("Assumptions", _assumptions),
+}
 _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
 
 

@@ -12,9 +12,17 @@ from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import Curve, Point, asked_of_all
 from separatrix.cards.facts import ALL
 from separatrix.cards.questions import values_of
-from separatrix.cli.report.card import DEFAULTS, card_json, opened, tokens
+from separatrix.cli.report.card import (
+    DEFAULTS,
+    card_json,
+    lines_opened,
+    of_each,
+    opened,
+    tokens,
+    topics,
+)
 from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
-from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
+from separatrix.core.document import Cells, Document, Fold, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import format_bytes
 
@@ -110,16 +118,30 @@ def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) 
     return Document(_table(cards, rows), Heading(), *map(Line, notes))
 
 
+def compared_page(cards: Sequence[CardFacts]) -> list[Part]:
+    """The same for a page: each question opens what stands behind its answers."""
+    asked = asked_of_all(cards)
+    parts: list[Part] = []
+    for kind, title in {**HOW, "": "Alike"}.items():
+        if not kind:
+            parts = parts or [Heading("Nothing that is asked here separates them")]
+            parts.append(_table(cards, [row for row in _priced(cards) if row.differs]))
+        own = [one for one in asked if one.kind == kind]
+        parts += [Heading(title)] if own else []
+        for one in own:
+            behind = of_each(cards, (lines_opened(row.lines) for row in one.answers))
+            parts.append(Fold((one.asks, *(row.answer for row in one.answers)), behind))
+    return [*parts, *topics(*cards)]
+
+
 def compared_why_document(
     cards: Sequence[CardFacts], curves: Sequence[Curve], pairs: Sequence[Pair], asked: str
 ) -> Document:
     """What stands behind a question or a topic, model by model, then what they share: how many
     random facts each recalls over contexts, and where costs cross.
     """
-    parts: list[Part] = []
-    for facts in cards:
-        own = opened(facts, asked) or [Line("no theorem here speaks of it")]
-        parts += [Heading(facts.name), *own]
+    none: list[Part] = [Line("no theorem here speaks of it")]
+    parts = of_each(cards, (opened(facts, asked) or none for facts in cards))
     rows = list(_recalled(curves)) if asked in ("recall", ALL) else []
     if rows:
         parts += [Heading(), _table(cards, rows)]

@@ -10,8 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from separatrix.cards import CardFacts
 from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.report import charts, evidence
+from separatrix.cli.report.card import card_page
 from separatrix.cli.report.notation import SIGNS, formula, label, number, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
@@ -21,7 +23,6 @@ from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.canonical import package_version
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import SOLVED, Certificate, Construction, Verdict
-from separatrix.stacks.architecture.spec import fold
 
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:;"
@@ -308,31 +309,15 @@ def _record(record: Verdict | Construction | Certificate, cell: Cell, *, opened:
         case Certificate():
             said, parts = evidence.FORMS.get(record.form, ""), evidence.certificate_parts(record)
     other = f" Another stack: {record.architecture}." if record.architecture != cell.stack else ""
-    return Fold(f"{said}{other}", parts, opened)
+    return Fold((f"{said}{other}",), parts, opened)
 
 
-def _models(models: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
-    """What a context needs and what their states hold; for each what it carries, what is asked of
-    it, and the numbers behind answers.
-    """
-    stacks = {model["name"]: model["stack"] for model in models}
+def _models(cards: Sequence[CardFacts]) -> Iterator[Part]:
+    """What a context needs and what their states hold, and each one's card."""
     yield _figure(
-        charts.states(stacks),
+        charts.states({facts.name: facts.architecture for facts in cards}),
         "Bits a context needs, bits each model keeps of it.\nThe context holds facts of one token;"
         " where it needs more than a model keeps, no weights recall every one of them.",
     )
-    for model in models:
-        yield Heading(model["name"], f"{model['context']:,} tokens")
-        yield Line(fold(model["pattern"].split()))
-        yield Table(model["memory"], labels=True)
-        lines = model["lines"]
-        asked = [(line["question"], line["status"], line["text"]) for line in lines]
-        yield Table(asked, labels=True)
-        exact: list[Part] = []
-        for line in lines:
-            for record in line["evidence"]:
-                if isinstance(record, Verdict):
-                    exact.append(Heading(line["question"], theorem_name(record.theorem)))
-                    exact += evidence.verdict_parts(record)
-        granted = (Heading("Assumptions"), *map(Line, model["assumptions"]))
-        yield Fold("exact numbers, assumptions", [*exact, *granted])
+    for facts in cards:
+        yield from card_page(facts)

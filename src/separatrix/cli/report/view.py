@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from separatrix.cards import CardFacts
+from separatrix.cards.table.body import model_facts
 from separatrix.cli.report.notation import SIGNS
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import canonical
@@ -23,7 +25,6 @@ from separatrix.core.evidence.records import (
     from_envelope,
     to_plain,
 )
-from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
 R = TypeVar("R", bound=Evidence)
@@ -148,7 +149,7 @@ class View:
     rows: list[dict[str, str]]
     columns: list[dict[str, str]]
     cells: dict[tuple[str, str], Cell]
-    models: list[dict[str, Any]]
+    models: list[CardFacts]
     records: dict[str, Evidence]
 
     @property
@@ -194,11 +195,10 @@ def view(body: Mapping[str, Any]) -> View:
                 f"the bundle has no cell {missing[0]} x {missing[1]}; `separatrix reproduce` writes"
                 " all of them"
             )
-        models = [_model(model, records) for model in body["models"]]
         settings = dict(body["settings"])
-        chosen = [
-            "config.json" if text.startswith("{") else text for text in settings.pop("models")
-        ]
+        sources = settings.pop("models")
+        models = [model_facts(text) for text in sources]
+        chosen = ["config.json" if text.startswith("{") else text for text in sources]
         return View(body["title"], settings, chosen, rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError, ValueError, SpecError) as error:
         raise EvidenceError(
@@ -214,11 +214,3 @@ def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidenc
             " with `separatrix reproduce`"
         )
     return records[digest]
-
-
-def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[str, Any]:
-    lines = [
-        {**line, "evidence": [_record(records, one, model["name"]) for one in line["records"]]}
-        for line in model["lines"]
-    ]
-    return {**model, "lines": lines, "stack": Architecture.parse(model["spec"])}

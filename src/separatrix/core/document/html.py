@@ -52,7 +52,8 @@ def document(parts: Iterable[Part], said: Said, links: Mapping[str, str]) -> str
                 yield f'<div class="scroll"><table>{"".join(_rows(part, inline))}</table></div>'
             case Fold():
                 opened = " open" if part.opened else ""
-                yield f"<details{opened}><summary>{inline(part.line)}</summary>"
+                line = "".join(f"<span>{inline(cell)}</span>" for cell in part.line)
+                yield f"<details{opened}><summary>{line}</summary>"
                 yield from (element for one in part.parts for element in elements(one))
                 yield "</details>"
             case Plot(svg=""):
@@ -83,8 +84,8 @@ def _rows(table: Table, inline: Said) -> Iterator[str]:
 
 
 def marked(text: str) -> str:
-    """A text escaped, its statuses and sources marked, its lines kept."""
+    """A text escaped, its statuses, sources and `commands` marked, its lines kept."""
     escaped = escape(printable(text.strip()))
     found = _STATUS.sub(lambda m: f'<b class="{STATUSES[m[1]]}">{m[1]}</b>', escaped)
     found = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv \1</a>', found)
-    return found.replace("\n", "<br>")
+    return re.sub("`([^`<]+)`", r"<code>\1</code>", found).replace("\n", "<br>")

@@ -52,7 +52,7 @@ def _blocks(part: Part) -> Iterator[str]:
             if rows:
                 yield table(part.columns or [""] * width, rows)
         case Fold():
-            yield plain(part.line)
+            yield plain("   ".join(part.line))
             for one in part.parts:
                 yield from _blocks(one)
         case Plot():

@@ -61,9 +61,9 @@ class Plot:
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts behind a line: in a page they open below it, elsewhere they stand there."""
+    """Parts behind a line of cells: in a page they open below it, elsewhere they stand there."""
 
-    line: str
+    line: Cells
     parts: Sequence[Part]
     opened: bool = False
 

@@ -50,7 +50,7 @@ def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
                     yield from shown([Line(part.caption)], most)
                 yield from map(Shown, [*map(printable, part.drawn)] or wrap(part.words, most))
             case Fold():
-                yield from shown([Line(part.line), *part.parts], most)
+                yield from shown([Line("   ".join(part.line)), *part.parts], most)
 
 
 def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:

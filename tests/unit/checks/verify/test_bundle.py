@@ -246,8 +246,8 @@ def an_assumption(body: Body) -> None:
     body["models"][0]["notes"].append("measured by us")
 
 
-def more_memory(body: Body) -> None:
-    body["models"][0]["memory"] = []
+def no_assumptions(body: Body) -> None:
+    body["models"][0]["assumptions"] = []
 
 
 def new_story(body: Body) -> None:

@@ -12,6 +12,7 @@ from support.each import each
 from support.hf_configs import QWEN
 
 from separatrix.cards import card_facts
+from separatrix.cards.apart import KINDS
 from separatrix.cli.explore.answers import Question, answers, architecture, start, tiles
 from separatrix.cli.report.card import card_json
 from separatrix.core.errors import SeparatrixError
@@ -29,24 +30,30 @@ def test_the_parts_are_the_card() -> None:
     assert parts[0]["card"] == whole | {"rows": [], "verdicts": []} | {
         name: parts[0]["card"][name] for name in ("forgets", "assumptions")
     }
-    assert [said["card"] for said in parts if "why" in said and "card" in said] == [whole]
-    rows = [row for said in parts for row in said.get("rows", ())]
-    assert [{**row, "said": ""} for row in rows] == [{**row, "said": ""} for row in whole["rows"]]
+    assert [said["card"] for said in parts if "card" in said and "tiles" not in said] == [whole]
+    rows = re.findall(r"<summary><span>(.*?)</span><span><b.*?>(\w+)<", of_page(parts))
+    asks = [row["asks"].replace("  up to", "compose up to") for row in whole["rows"]]
+    assert [text for text, _ in rows] == asks
+    assert [status for _, status in rows] == [row["status"] for row in whole["rows"]]
+
+
+def of_page(parts: list[dict[str, Any]]) -> str:
+    return "\n".join(said["html"] for said in parts if "html" in said)
 
 
 def test_a_row_opens_theorem_numbers_and_assumptions() -> None:
-    (recall,) = (
-        said for said in told("mistral-7b-v0.1", context="1M") if said.get("key") == "recall"
-    )
+    page = of_page(told("mistral-7b-v0.1", context="1M"))
+    (recall,) = re.findall(r"<span>one of n facts of 1 token</span>.*?</details>", page, re.S)
     for word in ("FAILS", "numbers", "assumes", "Theorem R"):
-        assert word in recall["why"]
+        assert word in recall
 
 
 def test_two_stacks_are_told_apart() -> None:
-    (apart,) = (s["apart"] for s in told("full*4", "linear*4", context="1M") if "apart" in s)
-    kinds = {one["asks"]: one["kind"] for one in apart["questions"]}
-    assert "theorem" in kinds.values()
-    assert apart["costs"][0][0] == "cache"
+    page = of_page(told("full*4", "linear*4", context="1M"))
+    assert page.index(KINDS["theorem"]) < page.index("Costs")
+    assert page.index("Costs") < page.index("Assumptions")
+    (row,) = re.findall(r"<summary><span>2-Sum of any pair.*?</summary>", page)
+    assert row.count("<span>") == 3
 
 
 def test_the_last_part_is_the_charts() -> None:

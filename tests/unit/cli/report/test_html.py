@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.each import each
+from support.hf_configs import QWEN
 from support.report_bundle import fake_bundle
 
 from separatrix import __version__
@@ -67,7 +69,7 @@ def one_cell(row: str = "linear", column: str = "eva") -> dict[str, Any]:
     body["columns"] = [c for c in body["columns"] if c["key"] == column]
     body["cells"] = [c for c in body["cells"] if (c["row"], c["column"]) == (row, column)]
     body["records"] = {digest: body["records"][digest] for digest in body["cells"][0]["records"]}
-    return body | {"models": []}
+    return body | {"settings": body["settings"] | {"models": []}}
 
 
 @pytest.fixture(scope="module")
@@ -188,24 +190,10 @@ def test_hostile_text_is_escaped_everywhere() -> None:
     cell["records"].append(bad.digest)
     cell |= {"headline": HOSTILE, "story": HOSTILE, "number": HOSTILE, "paper": HOSTILE}
     cell |= {"stack": HOSTILE, "reach": HOSTILE}
-    body |= {"title": HOSTILE, "settings": {HOSTILE: HOSTILE, "models": [HOSTILE]}}
+    hostile = json.dumps(QWEN | {"_name_or_path": HOSTILE, "architectures": [HOSTILE]})
+    body |= {"title": HOSTILE, "settings": {HOSTILE: HOSTILE, "models": [hostile]}}
     body["columns"][0] |= {"size_class": HOSTILE, "training": HOSTILE}
     body["rows"][0]["title"] = body["columns"][0]["title"] = HOSTILE
-    line = {
-        "question": HOSTILE,
-        "status": "OPEN",
-        "text": HOSTILE,
-        "records": [],
-    }
-    model = {
-        "name": HOSTILE,
-        "spec": "full",
-        "pattern": HOSTILE,
-        "context": 8,
-        "memory": [[HOSTILE, HOSTILE]],
-        "lines": [line],
-    }
-    body["models"] = [model | {"assumptions": [HOSTILE]}]
     page = Page(render_html(body))
     assert not page.values("src")
     assert not page.values("onerror")
@@ -306,7 +294,9 @@ def test_formulas_are_set(text: str, said: str) -> None:
 def test_any_text_becomes_safe_html(text: str) -> None:
     html = Document(Line(text)).html(notation.formula)
     inside = html.removeprefix("<p").partition(">")[2].removesuffix("</p>")
-    allowed = r'/?b>|b class="\w+">|br>|a href="https://arxiv\.org/abs/\d{4}\.\d{4,5}">|/a>'
+    allowed = (
+        r'/?(?:b|code)>|b class="\w+">|br>|a href="https://arxiv\.org/abs/\d{4}\.\d{4,5}">|/a>'
+    )
     assert not re.search(rf"<(?!{allowed})", inside)
 
 
@@ -447,7 +437,7 @@ def test_the_footer_has_version_and_command(html: str) -> None:
         "models": list(DEFAULT_MODELS),
     }
     assert command(view(usual)) == "separatrix reproduce --seed 7"
-    usual["settings"]["models"] = ["gdn*3 + full", "{}"]
+    usual["settings"]["models"] = ["gdn*3 + full", json.dumps(QWEN)]
     assert command(view(usual)) == (
         "separatrix reproduce --seed 7 --config 'gdn*3 + full' --config config.json"
     )
@@ -521,7 +511,7 @@ def test_seeds_that_diverged_and_longer_prompts_are_shown(html: str) -> None:
 
 def test_models_are_cards(html: str) -> None:
     models = html[html.index('id="models"') :]
-    for found in ("qwen3-next-80b", "(g*3 + f)*12", "73.7 MiB", '<b class="solves">SOLVABLE</b>'):
+    for found in ("qwen3-next-80b", "(g*3 + f)*12", "72.0 MiB", '<b class="solves">SOLVABLE</b>'):
         assert found in models, found
     assert "needed: 2 KiB at 1k to" in models
     assert "qwen3-next-80b: " in models

@@ -66,12 +66,12 @@ def test_a_picture_is_told_in_words() -> None:
 
 
 def test_what_is_folded_opens_in_a_page_and_stands_below_its_line_elsewhere() -> None:
-    folded = Document(Fold("FAILS by I <", [Heading("Why"), Line("b|c")], opened=True))
+    folded = Document(Fold(("FAILS", "by I <"), [Heading("Why"), Line("b|c")], opened=True))
     assert folded.html() == (
-        '<details open><summary><b class="fails">FAILS</b> by I &lt;</summary>\n'
-        "<h3>Why</h3>\n<p>b|c</p>\n</details>"
+        '<details open><summary><span><b class="fails">FAILS</b></span>'
+        "<span>by I &lt;</span></summary>\n<h3>Why</h3>\n<p>b|c</p>\n</details>"
     )
-    assert folded.text(80).split("\n") == ["FAILS by I <", "", "Why", "b|c"]
+    assert folded.text(80).split("\n") == ["FAILS   by I <", "", "Why", "b|c"]
     assert folded.markdown() == "FAILS by I \\<\n\n### Why\n\nb\\|c\n"
 
 

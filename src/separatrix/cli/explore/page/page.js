@@ -4,10 +4,9 @@ import { ask as answersTo, begin } from "./engine.js";
 const $ = (id) => document.getElementById(id);
 const DEFAULT = "qwen3-next-80b";
 const USUAL = ["full", "window", "gdn", "mamba2", "kda", "gla", "linear", "sparse", "loglinear"];
-const STATUS = { SOLVABLE: "solves", FAILS: "fails", OPEN: "open" };
 const SHOWN = 600; // layers of the strip
 
-let about = { presets: [], mechanisms: {}, kinds: {}, given: [], largest: 0 };
+let about = { presets: [], mechanisms: {}, given: [], largest: 0 };
 let stacks = []; // what is asked: {text, file, tiles, own, answer}, and what is shown instead where it cannot be read
 let edited = 0;
 let context = "";
@@ -41,11 +40,10 @@ async function ask() {
   document.body.dataset.state = "asking";
   const mine = (asking = new AbortController());
   const asked = { stacks: stacks.map((one) => one.file ?? one.text), context };
-  for (const old of document.querySelectorAll("#rows > *, #more > *")) old.classList.add("old");
+  for (const old of $("rows").children) old.classList.add("old");
   $("state").textContent = "working …";
-  const fresh = stacks.map(() => ({ rows: [], why: {} }));
   try {
-    for await (const said of answersTo(asked, mine.signal)) if (mine !== asking || !take(said, fresh)) break;
+    for await (const said of answersTo(asked, mine.signal)) if (mine !== asking || !take(said)) break;
   } catch (error) {
     if (mine === asking) complain(error.message);
   }
@@ -53,12 +51,12 @@ async function ask() {
 }
 
 // One part of an answer; nothing is returned where it ended the question.
-function take(said, fresh) {
+function take(said) {
   if (said.error !== undefined) return failed(said);
   if (said.state) $("state").textContent = said.state;
   if (said.ended) return complain("Another page asked; change anything to ask again.");
-  if (said.stack !== undefined) takeCard(stacks[said.stack], fresh[said.stack], said);
-  if (said.apart) drawApart(said.apart);
+  if (said.stack !== undefined) takeCard(stacks[said.stack], said);
+  if (said.html) drawRows(said.html);
   if (said.charts) {
     charts = said;
     finish();
@@ -66,27 +64,17 @@ function take(said, fresh) {
   return true;
 }
 
-function takeCard(stack, fresh, said) {
+function takeCard(stack, said) {
   if (said.tiles) {
-    stack.answer = Object.assign(fresh, said);
+    stack.answer = said;
     stack.instead = null;
     if (!stack.own) stack.tiles = said.tiles;
     complain("");
     context = String(said.card.context);
     contextLinked = false;
     drawStack();
-    drawCaches();
-  } else if (said.rows) {
-    fresh.rows.push(...said.rows);
-    fresh.why[said.key] = said.why;
-    if (stacks.length === 1) drawRows(fresh.rows, false);
-    else $("state").textContent = `asked: ${said.rows[0].asks.trim()} …`;
-  } else {
-    fresh.card = said.card;
-    Object.assign(fresh.why, said.why);
-    drawCaches();
-    if (stacks.length === 1) drawRows(fresh.rows, true);
-  }
+  } else stack.answer.card = said.card;
+  drawCaches();
 }
 
 function failed(said) {
@@ -116,7 +104,6 @@ function complain(text, keep = false) {
 
 function finish() {
   for (const old of document.querySelectorAll(".old")) old.remove();
-  drawMore();
   drawCharts();
   $("state").textContent = "";
   document.body.dataset.state = "answered";
@@ -269,65 +256,22 @@ function drawCaches() {
   }));
 }
 
-const answered = (status, said) => make("span", { class: "said" }, make("b", { class: STATUS[status], textContent: status }), ...coded(said));
-
-// A row that opens what stands behind it, the same element as long as its question stands.
-function row(id, key, asks, answers) {
-  const found = document.querySelector(`#rows [data-id="${id}"]`) ?? make("details", { data: { id } });
-  found.className = answers.length > 1 ? "two" : "";
-  found.replaceChildren(make("summary", {}, make("span", { textContent: asks.trim() }), ...answers));
-  found.ontoggle = () => found.open && found.children.length === 1 && found.append(behind(key));
-  found.ontoggle();
-  return found;
-}
-
 // A theorem that the site explains leads there.
-const explained = (html) => html.replace(/`separatrix list theorems ([^`]+)`/g, (told, key) =>
-  (Object.hasOwn(about.links ?? {}, key) ? `<a href="${about.links[key]}">its page</a>` : told)).replace(/`([^`<]+)`/g, "<code>$1</code>");
+const explained = (html) => html.replace(/<code>separatrix list theorems ([^<]+)<.code>/g, (told, key) =>
+  (Object.hasOwn(about.links ?? {}, key) ? `<a href="${about.links[key]}">its page</a>` : told));
 
-// The package's own words on a question or a topic, escaped where they were made.
-function behind(key) {
-  return make("div", {}, ...stacks.flatMap(({ answer: { card, why } }, place) => {
-    if (!why?.[key]) return [];
-    const part = make("div", { class: "why", innerHTML: explained(why[key]) });
-    if (stacks.length > 1) part.prepend(make("strong", { class: "ab"[place], textContent: card.name }));
-    return [part];
-  }));
-}
-
-// Rows of questions; of one key the first, the second ... are told apart.
-function rowsOf(questions, answersOf) {
-  const counts = {};
-  return questions.map((one) => {
-    counts[one.key] = (counts[one.key] ?? 0) + 1;
-    return row(`${one.key}-${counts[one.key]}`, one.key, one.asks, answersOf(one));
-  });
-}
-
-function drawRows(rows, whole) {
-  const found = rowsOf(rows, (one) => [answered(one.status, one.said)]);
-  const old = whole ? [] : [...$("rows").children].filter((one) => !found.includes(one));
-  $("rows").replaceChildren(...found, ...old);
-}
-
-function drawApart({ questions, costs }) {
-  const cells = (one) => one.answers.map(({ status }, place) => answered(status, one.said[place].replace(status, "").replace(/^: /, " ")));
-  const drawn = rowsOf(questions, cells);
-  const parts = [];
-  const under = (title, found) => found.length && parts.push(make("h3", { textContent: title }), ...found);
-  for (const [kind, title] of Object.entries(about.kinds)) under(title, drawn.filter((_, i) => questions[i].kind === kind));
-  if (!parts.length) parts.push(make("h3", { textContent: "Nothing that is asked here separates them" }));
-  under("Costs", costs.map(([label, ...own]) =>
-    make("div", { class: "cost" }, make("span", { textContent: label }), ...own.map((text) => make("span", { class: "said", textContent: text })))));
-  under("Alike", drawn.filter((_, i) => !questions[i].kind));
-  $("rows").replaceChildren(...parts);
-}
-
-function drawMore() {
-  const open = [...document.querySelectorAll("#more [open]")].map((one) => one.dataset.topic);
-  const topics = { memory: "Memory", costs: "Costs of a token", assumptions: "Assumptions" };
-  $("more").replaceChildren(...Object.entries(topics).map(([topic, title]) =>
-    make("details", { data: { topic }, open: open.includes(topic) }, make("summary", {}, make("span", { textContent: title })), behind(topic))));
+// The package's own words, escaped where they were made, before those of the last question; what was open stays so.
+function drawRows(html) {
+  const asks = (one) => one.querySelector("summary")?.firstChild.textContent;
+  const made = make("template", { innerHTML: explained(html) }).content;
+  for (const one of [...made.children]) {
+    const old = asks(one) && [...$("rows").querySelectorAll(".old")].find((other) => asks(other) === asks(one));
+    const active = old?.contains(document.activeElement);
+    if (old) one.open = old.open;
+    $("rows").insertBefore(one, $("rows").querySelector(".old"));
+    if (active) one.firstChild.focus();
+    old?.remove();
+  }
 }
 
 // The charts of the package, and on them where the context stands.
