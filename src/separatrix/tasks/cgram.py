@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Table
@@ -218,9 +217,9 @@ class CGram(Task):
         often = met.sum(axis=1)
         if (often != 1).any():
             bad = int(often[often != 1][0])
-            raise SizeError(
-                f"{self.spec}: the last {c} tokens stand {bad} times before the end; they must"
-                " stand there exactly once"
+            raise self.refused(
+                f"the last {c} tokens stand {bad} times before the end; they must stand there"
+                " exactly once"
             )
         return tokens[np.arange(len(tokens)), met.argmax(axis=1) + c]
 

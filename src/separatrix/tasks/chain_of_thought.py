@@ -3,13 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SpecError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import NO_ANSWER, Around, Batch, Task, Tokens
+from separatrix.tasks.base.task import Around, Batch, Task, Tokens
 from separatrix.tasks.seqcomp import Functions
 
 Form = Literal["values", "pairs"]
@@ -65,8 +65,7 @@ class Thought(Around):
         """Raises SpecError for a task without a chain, or without pairs to write, and
         UnknownNameError for an unknown form.
         """
-        if self.form not in ("values", "pairs"):
-            raise UnknownNameError.of("form of thought", str(self.form), ("values", "pairs"))
+        self._known("form", self.form, get_args(Form))
         if not self.task.thoughts:
             raise SpecError(
                 f"{self.task.name}: there is no chain of values to write; leave"
@@ -205,9 +204,8 @@ class Thought(Around):
         tokens = self._checked(tokens)
         right = self._instance(tokens[:, : self.task.length])
         if (right.tokens != tokens).any():
-            raise SizeError(
-                f"{self.spec}: the {self.written} tokens after the prompt are not the chain of"
-                " their values"
+            raise self.refused(
+                f"the {self.written} tokens after the prompt are not the chain of their values"
             )
         return right.targets
 
@@ -229,6 +227,5 @@ class Thought(Around):
             chain = np.column_stack(
                 (self.pair(prompts[:, task.position_w, None], before), chain[:, -1])
             )
-        targets = np.full((len(prompts), self.length), NO_ANSWER, np.int64)
-        targets[:, self.task.length - 1 :] = chain
+        targets = self.targets(len(prompts), slice(self.task.length - 1, None), chain)
         return Batch(np.concatenate((prompts, chain[:, :-1]), axis=1), targets)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Growth, Layout, Table
@@ -127,20 +126,20 @@ class Copying(Task):
         marks = tokens == self.V
         lengths = marks.argmax(axis=1)
         if tokens.size and not (marks.sum(axis=1) == 1).all():
-            raise SizeError(f"{self.spec}: a prompt must hold the mark {self.V} exactly once")
+            raise self.refused(f"a prompt must hold the mark {self.V} exactly once")
         if lengths.size and not (lengths.min() >= 1 and lengths.max() <= self.n):
-            raise SizeError(
-                f"{self.spec}: the mark stands at {lengths.min()} to {lengths.max()}; a string has"
-                f" 1 to {self.n} values"
+            raise self.refused(
+                f"the mark stands at {lengths.min()} to {lengths.max()}; a string has 1 to {self.n}"
+                " values"
             )
         strings = tokens[:, : self.n].copy()
         held = np.arange(self.n) < lengths[:, None]
         self._within(strings[held], "a string", 0, self.V)
         laid = self._laid(np.where(held, strings, 0), lengths)
         if (laid.tokens != tokens).any():
-            raise SizeError(
-                f"{self.spec}: behind the mark stand as many blanks, {self.V + 1}, as the string"
-                f" has values, then only {self.V + 2}"
+            raise self.refused(
+                f"behind the mark stand as many blanks, {self.V + 1}, as the string has values,"
+                f" then only {self.V + 2}"
             )
         return laid.targets
 
@@ -223,25 +222,21 @@ class SelectiveCopying(Task):
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = np.full((batch, self.length), self.V, np.int64)
         tokens[:, self.T :] = self.V + 1
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         values = evenly(batch, self.n, self.V, rng, shift=self.shift)
         among = self.T if self.shift == PLAIN else max(self.n, self.T // 2)
         chosen = smallest(lambda: rng.random((batch, among)), self.n)
         np.put_along_axis(tokens, chosen, values, axis=1)
-        targets[:, self.T :] = values
-        return Batch(tokens, targets)
+        return Batch(tokens, self.targets(batch, slice(self.T, None), values))
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         front = tokens[:, : self.T]
         held = front < self.V
         if (front > self.V).any() or (held.sum(axis=1) != self.n).any():
-            raise SizeError(
-                f"{self.spec}: the first {self.T} tokens must be {self.n} values below {self.V} and"
-                f" blanks, {self.V}"
+            raise self.refused(
+                f"the first {self.T} tokens must be {self.n} values below {self.V} and blanks,"
+                f" {self.V}"
             )
         if (tokens[:, self.T :] != self.V + 1).any():
-            raise SizeError(f"{self.spec}: the last {self.n} tokens must be {self.V + 1}")
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        targets[:, self.T :] = front[held].reshape(-1, self.n)
-        return targets
+            raise self.refused(f"the last {self.n} tokens must be {self.V + 1}")
+        return self.targets(len(tokens), slice(self.T, None), front[held].reshape(-1, self.n))

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, isqrt
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import check_names, ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct
 
 Form = Literal["ones", "queried"]
@@ -83,16 +83,13 @@ class Counting(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        if self.form not in ("ones", "queried"):
-            raise UnknownNameError.of("form of counting", str(self.form), ("ones", "queried"))
-        require(self.name, "n", self.n, 1, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
+        self._known("form", self.form, get_args(Form))
+        self._require(n=1, V=2)
         if self.form == "ones" and self.V != 2:
             raise SizeError(
                 f"{self.name}: V is {self.V}; ones are counted among bits, V = 2; ask for one of V"
                 " symbols with form=queried"
             )
-        self._check_shift(self.shift)
         if self.shift != PLAIN:
             require(f"{self.name} with shift={self.shift}", "n", self.n, 1, _MOST_INDEPENDENT)
 

@@ -128,9 +128,9 @@ class Dyck(Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         if self._remedy:
-            raise SizeError(
-                f"{self.spec}: so short or flat that a few brackets, or counters, give the answer"
-                f" away; draw with {self._remedy}"
+            raise self.refused(
+                "so short or flat that a few brackets, or counters, give the answer away; draw"
+                f" with {self._remedy}"
             )
         tokens = np.empty((batch, self.n), np.int64)
         labels = rng.integers(2, size=batch)

@@ -247,10 +247,10 @@ class FuzzyRecall(Task):
             or set(asked[length:]) - {blank}
             or tuple(asked[:length]) not in found
         ):
-            raise SizeError(
-                f"{self.spec}: a prompt holds {self.n} different keys of 1 to {self.a} tokens, each"
-                f" before a value of 1 to {self.b}, in {self.pairs} tokens, then one of the keys"
-                f" and blanks, {blank}"
+            raise self.refused(
+                f"a prompt holds {self.n} different keys of 1 to {self.a} tokens, each before a"
+                f" value of 1 to {self.b}, in {self.pairs} tokens, then one of the keys and blanks,"
+                f" {blank}"
             )
         return found[tuple(asked[:length])], self.pairs + length - 1
 
@@ -259,8 +259,8 @@ class FuzzyRecall(Task):
     ) -> None:
         """Adds a pair. Raises SizeError for one that is none, or whose key is known."""
         if not (1 <= len(key) <= self.a and 1 <= len(value) <= self.b) or tuple(key) in found:
-            raise SizeError(
-                f"{self.spec}: a key of {len(key)} tokens with a value of {len(value)}; keys differ"
-                f" and have 1 to {self.a} tokens, values have 1 to {self.b}"
+            raise self.refused(
+                f"a key of {len(key)} tokens with a value of {len(value)}; keys differ and have 1"
+                f" to {self.a} tokens, values have 1 to {self.b}"
             )
         found[tuple(key)] = value

@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.core.numbers.partitions import Partitions
@@ -295,9 +294,8 @@ class IsTree(Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         if self.n < self._least:
-            raise SizeError(
-                f"{self.spec}: so few edges show every cycle at a look; n must be at least"
-                f" {self._least}"
+            raise self.refused(
+                f"so few edges show every cycle at a look; n must be at least {self._least}"
             )
         labels = rng.integers(2, size=batch)
         edges = self._long(labels, rng) if self.shift == PLAIN else self._exchanged(labels, rng)

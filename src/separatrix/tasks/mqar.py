@@ -375,14 +375,14 @@ class MQAR(Task):
         tokens = self._checked(tokens)
         pair = find(1 + keys, tokens[:, 2 * k :], self.vocab_size)
         if pair is None:
-            raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
+            raise self.refused("a key is paired twice; the keys of a prompt must differ")
         row, place = np.divmod(np.flatnonzero(pair >= 0), pair.shape[1])
         pair = pair[row, place]
         asked: Bools = np.zeros(keys.shape, np.bool_)
         asked[row, pair] = True
         if len(row) != keys.size or not asked.all() or (place % 2).any():
-            raise SizeError(
-                f"{self.spec}: after the pairs every key must stand exactly once, at an even place"
+            raise self.refused(
+                "after the pairs every key must stand exactly once, at an even place"
             )
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         targets[row, 2 * k + place] = values[row, pair]

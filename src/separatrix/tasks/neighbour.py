@@ -7,7 +7,6 @@ from itertools import combinations
 from math import comb
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Part
@@ -165,16 +164,16 @@ class Neighbour(Task):
         d = self.d
         if self.shift == "equal":
             if n > self.strings:
-                raise SizeError(
-                    f"{self.spec}: only {self.strings} strings differ; draw with n of at most that,"
-                    " or a larger d"
+                raise self.refused(
+                    f"only {self.strings} strings differ; draw with n of at most that, or a larger"
+                    " d"
                 )
             strings = distinct(batch, n, self.strings, rng)
             return strings, strings[np.arange(batch), nearest]
         if d < (least := _least_bits(n)):
-            raise SizeError(
-                f"{self.spec}: strings this short leave no room for {n} of which any two differ in"
-                f" three bits; draw with d of {least}"
+            raise self.refused(
+                f"strings this short leave no room for {n} of which any two differ in three bits;"
+                f" draw with d of {least}"
             )
         strings = np.empty((batch, n), np.int64)
         query = np.empty(batch, np.int64)
@@ -260,9 +259,9 @@ class Neighbour(Task):
             least, most = self._nearest(strings[left], labels[left], query[left])
             answers[left] = least
             left = left[least != most]
-        raise SizeError(
-            f"{self.spec}: of strings this short the nearest ones differ in label nearly always;"
-            " draw with a larger d or a smaller n"
+        raise self.refused(
+            "of strings this short the nearest ones differ in label nearly always; draw with a"
+            " larger d or a smaller n"
         )
 
     def _nearest(self, strings: Tokens, labels: Tokens, query: Tokens) -> tuple[Tokens, Tokens]:
@@ -279,9 +278,8 @@ class Neighbour(Task):
     def answer(self, tokens: Tokens) -> Tokens:
         least, most = self._nearest(*self.read(tokens))
         if (least != most).any():
-            raise SizeError(
-                f"{self.spec}: strings nearest to the query have different labels; an instance has"
-                " one answer"
+            raise self.refused(
+                "strings nearest to the query have different labels; an instance has one answer"
             )
         return least
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Growth, Layout, Table
@@ -115,18 +114,18 @@ class NoisyRecall(Task):
         values = tokens[:, 1::2]
         pairs = keys < first
         if tokens.size and not ((keys >= self.V) & (pairs == (values < self.V))).all():
-            raise SizeError(
-                f"{self.spec}: a slot holds a key ({self.V} to {first - 1}) and a value below"
-                f" {self.V}, or two ids of noise from {first} on"
+            raise self.refused(
+                f"a slot holds a key ({self.V} to {first - 1}) and a value below {self.V}, or two"
+                f" ids of noise from {first} on"
             )
         if tokens.size and not ((values < self.V) | (values >= first)).all():
-            raise SizeError(f"{self.spec}: a key stands where a value or noise belongs")
+            raise self.refused("a key stands where a value or noise belongs")
         if (pairs.sum(axis=1) != self.n).any():
-            raise SizeError(f"{self.spec}: exactly {self.n} slots hold pairs")
+            raise self.refused(f"exactly {self.n} slots hold pairs")
         # noise, which may repeat, becomes ids that differ from all others and among themselves
         apart = np.where(pairs, keys, -1 - np.arange(self.slots))
         self._differ(apart, "a key is paired twice; the keys of a prompt must differ")
         found = keys == tokens[:, -1:]
         if tokens.size and not (found & pairs).any(axis=1).all():
-            raise SizeError(f"{self.spec}: the last token is no key of the prompt")
+            raise self.refused("the last token is no key of the prompt")
         return values[np.arange(len(tokens)), found.argmax(axis=1)]

@@ -5,12 +5,11 @@ from fractions import Fraction
 from math import comb, gcd
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Part
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
 _MOST_AVERAGED = 4096
@@ -160,9 +159,8 @@ class QSA(Task):
         shape = (batch, self.sets * self.q)
         if self.shift == PLAIN:
             if n < q * V:
-                raise SizeError(
-                    f"{self.spec}: not every sum is sure to have a set; draw with n of at least q V"
-                    f" = {q * V:,}"
+                raise self.refused(
+                    f"not every sum is sure to have a set; draw with n of at least q V = {q * V:,}"
                 )
             # slot j stands at places[j] and holds value start + j
             places = shuffled(batch, n, rng)
@@ -178,7 +176,7 @@ class QSA(Task):
             )
             sets = self._any_sets(batch * self.sets, rng).reshape(shape)
             sums = self._sums(values, sets)
-        return Batch(self.write(values, sets), self._targets(sums))
+        return Batch(self.write(values, sets), self.targets(batch, self._due, sums))
 
     def _slots(self, sums: Tokens, rng: np.random.Generator) -> Tokens:
         """Shape (sets, q): uniform among the rows of different slots of [n] whose sum is the one
@@ -208,6 +206,10 @@ class QSA(Task):
                 sets[again, place] = zipf(self.n, int(again.sum()), rng)
         return sets
 
+    @property
+    def _due(self) -> slice:
+        return slice(self.n + self.q - 1, None, self.q)
+
     def _sums(self, values: Tokens, sets: Tokens) -> Tokens:
         return (
             np.take_along_axis(values, sets, axis=1)
@@ -216,15 +218,10 @@ class QSA(Task):
             % self.V
         )
 
-    def _targets(self, sums: Tokens) -> Tokens:
-        targets = np.full((len(sums), self.length), NO_ANSWER, np.int64)
-        targets[:, self.n + self.q - 1 :: self.q] = sums
-        return targets
-
     def answer(self, tokens: Tokens) -> Tokens:
         values, sets = self.read(tokens)
         self._differ(
             sets.reshape(len(sets), self.sets, self.q),
             f"a set holds a place twice; its q = {self.q} tokens must be different places",
         )
-        return self._targets(self._sums(values, sets))
+        return self.targets(len(values), self._due, self._sums(values, sets))

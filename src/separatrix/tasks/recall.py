@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
@@ -25,19 +25,7 @@ from separatrix.tasks.drawing.distinct import (
 )
 
 Form = Literal["present", "absent", "last", "independent"]
-FORMS: dict[str, str] = {
-    "present": "keys differ and the one asked for is there",
-    "absent": 'keys differ; one that is not there is answered "none"',
-    "last": 'keys may repeat and the last value counts; one that is not there is answered "none"',
-    "independent": (
-        "keys differ and the one asked for is there; values are drawn independently of each other"
-    ),
-}
 Place = Literal["last", "first"]
-PLACES: dict[str, str] = {
-    "last": "the key asked for stands behind the pairs",
-    "first": "it stands before them",
-}
 USUAL = ("question", "last")
 PROMISED = ("present", "independent")
 """The forms in which the key asked for is there."""
@@ -60,7 +48,10 @@ class Recall(Task):
                           input      q   k_1   v_1   ...   k_n    v_n
                           target     .   .     .     ...   .      value of q
 
-    Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V.
+    Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V. form=present: keys
+    differ and the one asked for is there. form=absent: keys differ; one that is not there is
+    answered "none". form=last: keys may repeat and the last value counts; one that is not there is
+    answered "none". form=independent: as present, but values are drawn independently of each other.
 
     Drawn: n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present and form=independent, K > n
     >= 2 for form=absent, n >= 3 and K >= 3 for form=last.
@@ -129,20 +120,12 @@ class Recall(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        if not isinstance(self.form, str) or self.form not in FORMS:
-            raise UnknownNameError.of("form of recall", str(self.form), FORMS)
-        if not isinstance(self.question, str) or self.question not in PLACES:
-            raise UnknownNameError.of("question of recall", str(self.question), PLACES)
+        self._known("form", self.form, get_args(Form))
+        self._known("question", self.question, get_args(Place))
         last = self.form == "last"
         require(self.name, "n", self.n, 3 if last else 2, LARGEST_SIZE)
-        require(
-            self.name,
-            "K",
-            self.K,
-            3 if last else self.n + (self.form == "absent"),
-            2 * LARGEST_SIZE,
-        )
-        self._require(V=2)
+        fewest = 3 if last else self.n + (self.form == "absent")
+        self._require(K=(fewest, 2 * LARGEST_SIZE), V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
         if self.shift == "repeats" and not last:
             raise SizeError(
@@ -345,8 +328,6 @@ class Recall(Task):
         met = keys == query[:, None]
         found = met.any(axis=1)
         if self.form in PROMISED and not found.all():
-            raise SizeError(
-                f"{self.spec}: the key asked for is not there; with form={self.form} it must be"
-            )
+            raise self.refused(f"the key asked for is not there; with form={self.form} it must be")
         last = self.n - 1 - met[:, ::-1].argmax(axis=1)
         return np.where(found, values[np.arange(len(values)), last], self.V)

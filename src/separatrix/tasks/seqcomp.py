@@ -92,8 +92,7 @@ class Functions(Composition, Task):
                 " 10^100; lower m or the n_l"
             )
         self._check_shift(self.shift)
-        if self.values not in VALUES:
-            raise UnknownNameError.of(f"values of {self.name}", str(self.values), VALUES)
+        self._known("values", self.values, VALUES)
         if self.values == PERMUTATIONS and self.shift != PLAIN:
             raise SizeError(
                 f"{self.name}: values=permutations and shift={self.shift} both say how functions"
@@ -192,9 +191,7 @@ class Functions(Composition, Task):
         kept = {name: value for name, value in self.sizes().items() if not name.startswith("n_")}
         if "n" in sizes:
             if alike not in ({1}, {2}):
-                raise SizeError(
-                    f"{self.spec}: n would make every n_l = 2; give L, m and the n_l instead"
-                )
+                raise self.refused("n would make every n_l = 2; give L, m and the n_l instead")
             del kept["m"]
             # the form would draw permutations unless told otherwise
             form = {"form": "uniform", "values": self.values} if alike == {1} and L != 1 else {}
@@ -262,7 +259,7 @@ class Functions(Composition, Task):
         L-1.
         """
         if len(parts) != self.L - 1:
-            raise SizeError(f"{self.spec}: w has {self.L - 1} parts, {len(parts)} are given")
+            raise self.refused(f"w has {self.L - 1} parts, {len(parts)} are given")
         token: Number | int = 0
         for number, part in zip(reversed(self.branching), reversed(parts), strict=True):
             token = token * number + part

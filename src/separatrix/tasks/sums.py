@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
@@ -47,8 +46,7 @@ class Cancelling(Task):
     form: Form = "query"
 
     def __post_init__(self) -> None:
-        if self.form not in ("query", "decision"):
-            raise UnknownNameError.of(f"form of {self.name}", str(self.form), ("query", "decision"))
+        self._known("form", self.form, get_args(Form))
         self._require(n=self._smallest)
 
     @property
@@ -417,9 +415,8 @@ class ThreeSum(Cancelling):
             return Batch(self._query(labels, rng), labels)
         least = (self.n**2 + 1) // 2
         if least > self.M:
-            raise SizeError(
-                f"{self.spec}: M is {self.M}; decisions over {self.n} tokens are drawn from M ="
-                f" {least} on"
+            raise self.refused(
+                f"M is {self.M}; decisions over {self.n} tokens are drawn from M = {least} on"
             )
         return Batch(
             np.concatenate([self._decision(part, rng) for part in self._parts(labels)]), labels
@@ -470,9 +467,9 @@ class ThreeSum(Cancelling):
         where one such table is too large.
         """
         if self.M > LARGEST_TABLE:
-            raise SizeError(
-                f"{self.spec}: M is {self.M}; decisions are drawn and answered up to M = 2^24, two"
-                " bytes of memory per value"
+            raise self.refused(
+                f"M is {self.M}; decisions are drawn and answered up to M = 2^24, two bytes of"
+                " memory per value"
             )
         size = max(1, _AT_ONCE // (2 * self.M))
         return [rows[start : start + size] for start in range(0, max(1, len(rows)), size)]
@@ -498,9 +495,7 @@ class ThreeSum(Cancelling):
             last = np.where(labels[left] == 1, own, other)[ok]
             tokens[left[ok]] = self._placed(drawn, self.n - 1, last, None, rng)
             left = left[~ok]
-        raise SizeError(
-            f"{self.spec}: prompts with both answers are too rare to be drawn; use a larger M"
-        )
+        raise self.refused("prompts with both answers are too rare to be drawn; use a larger M")
 
     def _without_triples(self, rows: int, rng: np.random.Generator) -> tuple[Tokens, Bools, Bools]:
         """Tokens (n-1, rows) no three of which cancel, the table of their pair sums, and whether

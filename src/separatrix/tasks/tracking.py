@@ -285,9 +285,9 @@ class Product(Composition, Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         if self.n < _LEAST_DRAWN:
-            raise SizeError(
-                f"{self.spec}: with fewer than {_LEAST_DRAWN} tokens, a guess from a few of them is"
-                f" right too often; draw with n of at least {_LEAST_DRAWN}"
+            raise self.refused(
+                f"with fewer than {_LEAST_DRAWN} tokens, a guess from a few of them is right too"
+                f" often; draw with n of at least {_LEAST_DRAWN}"
             )
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
         if len(moves := self._moves()):

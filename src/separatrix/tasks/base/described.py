@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
 from typing import Any, ClassVar, Self
@@ -312,13 +312,22 @@ class Described(ABC):
     def __str__(self) -> str:
         return self.spec
 
+    def _known(self, size: str, value: object, known: Collection[str]) -> None:
+        """Raises UnknownNameError for a value of a size that is none of those known."""
+        if not isinstance(value, str) or value not in known:
+            raise UnknownNameError.of(f"{size} of {self.name}", str(value), known)
+
+    def refused(self, said: str) -> SizeError:
+        """What is raised for what this task does not take."""
+        return SizeError(f"{self.spec}: {said}")
+
     def _batch(self, batch: int) -> int:
         if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
-            raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
+            raise self.refused(f"batch is {batch!r}; it must be an integer of at least 1")
         what, bits = self.made_of
         if int(batch) * self._made_of > 1 << bits:
-            raise SizeError(
-                f"{self.spec}: batch is {batch}; with {self._made_of} {what} each that is more than"
-                f" 2^{bits} {what} at once"
+            raise self.refused(
+                f"batch is {batch}; with {self._made_of} {what} each that is more than 2^{bits}"
+                f" {what} at once"
             )
         return int(batch)

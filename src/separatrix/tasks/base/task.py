@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
-from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Power
 from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import Ints, np
@@ -263,6 +263,12 @@ class Task(Described):
 
         return Family(described, at, smallest)
 
+    def targets(self, rows: int, places: slice, answers: Tokens) -> Tokens:
+        """Targets (rows, length) of answers that are due at some places and at no others."""
+        targets = np.full((rows, self.length), NO_ANSWER, np.int64)
+        targets[:, places] = answers
+        return targets
+
     def write(self, *parts: Tokens) -> Tokens:
         """Prompts of their parts, in the order of the layout, each counted from its first id."""
         tokens = np.empty((len(parts[0]), self.length), np.int64)
@@ -364,16 +370,15 @@ class Task(Described):
                 " tokens"
             ) from None
         if array.ndim != 2 or array.shape[1] != self.length:
-            raise SizeError(
-                f"{self.spec}: tokens have shape {array.shape}; an instance has shape (batch,"
-                f" {self.length})"
+            raise self.refused(
+                f"tokens have shape {array.shape}; an instance has shape (batch, {self.length})"
             )
         if not np.issubdtype(array.dtype, np.integer):
-            raise SizeError(f"{self.spec}: tokens are {array.dtype}; they must be integers")
+            raise self.refused(f"tokens are {array.dtype}; they must be integers")
         if array.size and not (array.min() >= 0 and array.max() < self.vocabulary):
-            raise SizeError(
-                f"{self.spec}: token ids run from {array.min()} to {array.max()}; they must lie in"
-                f" [0, {self.vocabulary})"
+            raise self.refused(
+                f"token ids run from {array.min()} to {array.max()}; they must lie in [0,"
+                f" {self.vocabulary})"
             )
         return array.astype(np.int64, copy=False)
 
@@ -387,20 +392,19 @@ class Task(Described):
         self._check_shift(getattr(self, "shift", PLAIN))
 
     def _check_shift(self, shift: str) -> None:
-        if not isinstance(shift, str) or (shift != PLAIN and shift not in self.shifts):
-            raise UnknownNameError.of(f"shift of {self.name}", str(shift), (PLAIN, *self.shifts))
+        self._known("shift", shift, (PLAIN, *self.shifts))
 
     def _within(self, part: Tokens, what: str, low: int, high: int) -> None:
         """Raises SizeError when a token of `part` is no id of [low, high)."""
         if part.size and not (part.min() >= low and part.max() < high):
             bad = part.max() if part.max() >= high else part.min()
-            raise SizeError(f"{self.spec}: {what} holds {bad}; it must lie in [{low}, {high})")
+            raise self.refused(f"{what} holds {bad}; it must lie in [{low}, {high})")
 
     def _differ(self, part: Tokens, told: str) -> None:
         """Raises SizeError, with what is told, when an id stands twice along the last axis."""
         ordered = np.sort(part, axis=-1)
         if (ordered[..., 1:] == ordered[..., :-1]).any():
-            raise SizeError(f"{self.spec}: {told}")
+            raise self.refused(told)
 
 
 def _sampled(task: Task, batch: int, rng: np.random.Generator) -> Batch:

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import shown
 from separatrix.tasks.base.layout import Layout
@@ -43,9 +42,9 @@ class Questions(Around):
         object.__setattr__(self, "usage", f"{self.task.usage}; {self.own_usage}")
         most = self.most
         if self.queries != ALL and (type(self.queries) is not int or not 1 <= self.queries <= most):
-            raise SizeError(
-                f"{self.task.spec}: queries is {shown(self.queries)}; it must be {ALL}, or an"
-                f" integer from 1 to {shown(most)}"
+            raise self.task.refused(
+                f"queries is {shown(self.queries)}; it must be {ALL}, or an integer from 1 to"
+                f" {shown(most)}"
             )
 
     @property

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import Layout, TwoRuns
 from separatrix.tasks.base.levels import share_of_the_mode
@@ -112,12 +111,11 @@ class Keys(Lookups):
 
     def __post_init__(self) -> None:
         if self.task.form not in PROMISED:
-            raise SizeError(
-                f"{self.task.spec}: queries= asks for keys that are there; take"
-                f" form={' or form='.join(PROMISED)}"
+            raise self.task.refused(
+                f"queries= asks for keys that are there; take form={' or form='.join(PROMISED)}"
             )
         if self.task.question == "first":
-            raise SizeError(f"{self.task.spec}: queries= asks behind the pairs; leave out question")
+            raise self.task.refused("queries= asks behind the pairs; leave out question")
         super().__post_init__()
         # keys are written once
         object.__setattr__(self, "shortcuts", ())
@@ -207,16 +205,16 @@ class Sums(Lookups):
 
     def __post_init__(self) -> None:
         if self.task.form != "query" or self.task.shift != PLAIN:
-            raise SizeError(
-                f"{self.task.spec}: queries= asks for values behind the others, drawn without a"
-                " shift; take form=query and leave the shift out"
+            raise self.task.refused(
+                "queries= asks for values behind the others, drawn without a shift; take"
+                " form=query and leave the shift out"
             )
         super().__post_init__()
         least = 4 * (self.number - 1) + 3 + 2 * hidden(self.task.M)
         if least > self.task.M:
-            raise SizeError(
-                f"{self.task.spec}: {self.number:,} questions of different classes that say nothing"
-                f" by their residues need a larger M than {self.task.M:,}; ask fewer, or take M ="
+            raise self.task.refused(
+                f"{self.number:,} questions of different classes that say nothing by their residues"
+                f" need a larger M than {self.task.M:,}; ask fewer, or take M ="
                 f" {16 * self.number + 8:,}"
             )
 

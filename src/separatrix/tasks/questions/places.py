@@ -7,11 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Tokens
 from separatrix.tasks.khop import KHop
 from separatrix.tasks.questions.base import ALL, Questions
 from separatrix.tasks.tracking import Group, Modular, Parity, Permutation
@@ -57,9 +56,9 @@ class Hops(Questions):
 
     def __post_init__(self) -> None:
         if self.task.shift != PLAIN:
-            raise SizeError(
-                f"{self.task.spec}: queries= asks where k hops surely find a letter, which"
-                f" shift={self.task.shift} does not promise; leave one of them out"
+            raise self.task.refused(
+                f"queries= asks where k hops surely find a letter, which shift={self.task.shift}"
+                " does not promise; leave one of them out"
             )
         super().__post_init__()
 
@@ -106,9 +105,8 @@ class Hops(Questions):
     def _due(self, tokens: Tokens) -> Tokens:
         first = self.length - self.number
         places = np.broadcast_to(np.arange(first, self.length), (len(tokens), self.number))
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        *_, targets[:, first:] = self.task.hopped(tokens, places)
-        return targets
+        *_, found = self.task.hopped(tokens, places)
+        return self.targets(len(tokens), slice(first, None), found)
 
     def alone(self, front: Tokens, back: Tokens) -> Tokens:
         return back
@@ -202,10 +200,8 @@ class Prefixes(Questions):
         return self._due(self._checked(tokens))
 
     def _due(self, tokens: Tokens) -> Tokens:
-        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        first = self.task.n - self.number
-        targets[:, first:] = self._tracked(tokens)[:, first:]
-        return targets
+        asked = slice(self.task.n - self.number, None)
+        return self.targets(len(tokens), asked, self._tracked(tokens)[:, asked])
 
     def _tracked(self, tokens: Tokens) -> Tokens:
         if isinstance(self.task, Group | Permutation):
@@ -222,9 +218,9 @@ class Counted(Prefixes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.number > MOST_COUNTED:
-            raise SizeError(
-                f"{self.task.spec}: queries={self.queries} asks {self.number:,} questions; of"
-                f" modular at most {MOST_COUNTED:,} are taken"
+            raise self.task.refused(
+                f"queries={self.queries} asks {self.number:,} questions; of modular at most"
+                f" {MOST_COUNTED:,} are taken"
             )
 
     @property

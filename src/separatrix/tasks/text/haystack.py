@@ -166,9 +166,7 @@ class Haystack(TextTask):
         """
         told, question = self._apart(prompt, CUE)
         if (words := told.count(" ") + 1) != self.length:
-            raise SizeError(
-                f"{self.spec}: the text has {words:,} words; an instance has {self.length:,}"
-            )
+            raise self.refused(f"the text has {words:,} words; an instance has {self.length:,}")
         found: list[Needle] = []
         for part in told.removesuffix(".").split(". "):
             sentence = f"{part}."

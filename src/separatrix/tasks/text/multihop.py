@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import require
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
@@ -133,13 +133,9 @@ class MultiHop(TextTask):
         require(self.name, "decoys", self.decoys, 0, 1)
         least = _LEAST_CHAINS[self.decoys] * self._per_chain
         require(self.name, "n", self.n, least, self._most)
-        for size, value, known in (
-            ("style", self.style, tuple(_CUES)),
-            ("template", self.template, (*TEMPLATES, MIXED)),
-            ("facts", self.facts, tuple(_ORDERS)),
-        ):
-            if value not in known:
-                raise UnknownNameError.of(f"{size} of {self.name}", str(value), known)
+        self._known("style", self.style, _CUES)
+        self._known("template", self.template, (*TEMPLATES, MIXED))
+        self._known("facts", self.facts, _ORDERS)
 
     @property
     def sentences(self) -> int:
@@ -262,9 +258,6 @@ class MultiHop(TextTask):
         plural = "s" if len(self._templates) > 1 else ""
         return f"in the words of the template{plural} {', '.join(self._templates)}"
 
-    def _refused(self, said: str) -> SizeError:
-        return SizeError(f"{self.spec}: {said}")
-
     def _chain(self, prompt: str) -> list[Fact]:
         """The facts that the question leads through. Raises SpecError or SizeError for text that
         is no instance.
@@ -273,11 +266,11 @@ class MultiHop(TextTask):
         hops, at = self._hops(question)
         facts = self._told(told)
         if len(hops) != self.k:
-            raise self._refused(f"the question has {len(hops)} hops; an instance has k={self.k}")
+            raise self.refused(f"the question has {len(hops)} hops; an instance has k={self.k}")
         chain = []
         for table in self._tables(facts, hops):
             if at not in table:
-                raise self._refused(
+                raise self.refused(
                     f"the chain breaks at {at}: no fact of the prompt leads on from there"
                 )
             chain.append(table[at])
@@ -341,7 +334,7 @@ class MultiHop(TextTask):
         order: list[int] = []
         for fact in facts:
             if fact.relation not in where:
-                raise self._refused(
+                raise self.refused(
                     f"'{fact.text}' tells of a relation that is no hop of the question"
                 )
             hop, table = where[fact.relation]
@@ -349,9 +342,9 @@ class MultiHop(TextTask):
             other = table.setdefault(fact.subject, fact)
             if other is not fact:
                 twice = "stands twice" if other == fact else f"contradicts '{other.text}'"
-                raise self._refused(f"'{fact.text}' {twice}")
+                raise self.refused(f"'{fact.text}' {twice}")
         if len(order) != self.n:
-            raise self._refused(f"the prompt has {len(order)} facts; an instance has n={self.n}")
+            raise self.refused(f"the prompt has {len(order)} facts; an instance has n={self.n}")
         self._check_chains(tables)
         if self.decoys:
             for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
@@ -359,12 +352,12 @@ class MultiHop(TextTask):
             self._check_onward(tables[-1], onward)
         things = {name for table in (*tables, onward) for name in (*table, *_objects(table))}
         if len(things) != self._needed(self.n):
-            raise self._refused(
+            raise self.refused(
                 "two things bear one name, or two chains meet; the names of an instance are"
                 " distinct"
             )
         if order != sorted(order, key=lambda hop: _ORDERS[self.facts] * hop):
-            raise self._refused(f"the facts do not stand in the order of facts={self.facts}")
+            raise self.refused(f"the facts do not stand in the order of facts={self.facts}")
         return tables
 
     def _check_chains(self, tables: list[Table]) -> None:
@@ -375,32 +368,32 @@ class MultiHop(TextTask):
         for hop, table in enumerate(tables):
             due = self.candidates + (not self.decoys and hop < self.n % self.k)
             if len(table) != due:
-                raise self._refused(
+                raise self.refused(
                     f"{len(table)} facts are of hop {hop + 1}; an instance has {due}"
                 )
             if alone := table.keys() - reached:
-                raise self._refused(
+                raise self.refused(
                     f"no fact of hop {hop} leads to {min(alone)}; its chain is broken"
                 )
             reached = _objects(table)
 
     def _check_decoys(self, hop: int, table: Table, decoys: Table) -> None:
         if decoys.keys() != table.keys() or _objects(decoys) != _objects(table):
-            raise self._refused(
+            raise self.refused(
                 f"the decoys of hop {hop + 1} do not join its subjects to its objects"
             )
         for subject, fact in decoys.items():
             if fact.object == table[subject].object:
-                raise self._refused(
+                raise self.refused(
                     f"'{fact.text}' leads where '{table[subject].text}' does; a decoy leads to"
                     " another chain"
                 )
 
     def _check_onward(self, last: Table, onward: Table) -> None:
         if len({fact.relation for fact in onward.values()}) != 1:
-            raise self._refused("the ends of chains do not lead on by one relation")
+            raise self.refused("the ends of chains do not lead on by one relation")
         if left := _objects(last) - onward.keys():
-            raise self._refused(f"no fact leads on from {min(left)}, the end of a chain")
+            raise self.refused(f"no fact leads on from {min(left)}, the end of a chain")
 
 
 def _question(hops: Sequence[Relation], name: str) -> str:

@@ -158,14 +158,14 @@ class Needles(Haystack):
             of[fact.one].append(fact)
         known = {name for fact in told for name in (fact.one, fact.other)}
         if {len(each) for each in of.values()} != {self.values} or len(of) != self.keys:
-            raise SizeError(
-                f"{self.spec}: an instance has {self.keys} keys with {self.values} code words each"
+            raise self.refused(
+                f"an instance has {self.keys} keys with {self.values} code words each"
             )
         if len(known) != self.keys + self.needles:
-            raise SizeError(f"{self.spec}: two things bear one name; all names differ")
+            raise self.refused("two things bear one name; all names differ")
         asked = self._asked(question, self.queries, self._question)
         if unknown := set(asked) - of.keys():
-            raise SizeError(f"{self.spec}: nothing is told of {min(unknown)}")
+            raise self.refused(f"nothing is told of {min(unknown)}")
         return [fact for key in asked for fact in of[key]]
 
 

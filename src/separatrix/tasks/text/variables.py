@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.text.base import TextItem
@@ -132,19 +131,19 @@ class Variables(Haystack):
         words: list[str] = []
         for form, variable, other, sentence in told:
             if variable in met or other in next_of:
-                raise SizeError(f"{self.spec}: '{sentence}' tells of a variable twice")
+                raise self.refused(f"'{sentence}' tells of a variable twice")
             next_of[other] = (variable, sentence)
             met.add(variable)
             words += [other] * (form == "first")
         chains = [self._chain(word, next_of) for word in words]
         if met & set(words) or [len(chain) for chain in chains] != [self.hops + 1] * self.chains:
-            raise SizeError(
-                f"{self.spec}: an instance has {self.chains} chains of {self.hops + 1} variables,"
-                " and names that all differ"
+            raise self.refused(
+                f"an instance has {self.chains} chains of {self.hops + 1} variables, and names that"
+                " all differ"
             )
         (asked,) = self._asked(question, 1, self._question)
         if asked not in words:
-            raise SizeError(f"{self.spec}: no variable holds the word {asked} at first")
+            raise self.refused(f"no variable holds the word {asked} at first")
         return chains[words.index(asked)]
 
     @staticmethod
