@@ -446,14 +446,8 @@ def relu(x: Enclosure) -> Enclosure:
     return x.like(np.where(keep, x.mid, hull.mid), np.where(keep, x.rad, hull.rad))
 
 
-def mlp(
-    x: Enclosure,
-    weights: tuple[Array, Array, Array, Array],
-    *,
-    what: str,
-) -> tuple[Enclosure, float]:
-    """W_2 relu(W_1 x + b_1) + b_2 for each row, and how far every coordinate of a centre may move
-    before a hidden unit switches.
+def mlp(x: Enclosure, weights: tuple[Array, Array, Array, Array], *, what: str) -> Enclosure:
+    """W_2 relu(W_1 x + b_1) + b_2 for each row.
 
     Where no hidden unit of an output can switch the map is affine: its slopes are multiplied out
     before the radii of x are put in, so that what cancels is seen to cancel.
@@ -472,19 +466,6 @@ def mlp(
     # an output is affine where every hidden unit that it is made of stays open or closed
     wavering = ~(still | (np.abs(centre) > move))
     definite = ~(wavering.astype(np.float64) @ (down != 0.0).T > 0)
-    sums = heights.sum(1)
-    reads = sums > 0
-    room = 0.0
-    if reads.any() and len(centre):
-        room = float((np.abs(centre[:, reads]) / sums[reads]).min())
-        # the bias is one input more, of 1
-        ones = np.ones((len(x.mid), 1))
-        read = (up != 0.0).any(0)
-        table = np.concatenate([up[:, read], up_bias[:, None]], 1)
-        given = np.concatenate([x.mid[:, read], ones], 1)
-        if not (whole(given, table.T) and whole(table, table.T * 0 + 1)):
-            room *= 1 - 2.0**-40
-
     moved = np.zeros_like(plain.mid)
     used = np.flatnonzero((up != 0.0).any(0) & x.used)
     written = np.flatnonzero((down != 0.0).any(1))
@@ -514,7 +495,7 @@ def mlp(
     rad = np.where(total == 0, 0.0, rad * _OURS)
     mid = open_ @ down.T + down_bias
     better = definite & (rad < plain.rad)
-    return x.like(np.where(better, mid, plain.mid), np.where(better, rad, plain.rad)), room
+    return x.like(np.where(better, mid, plain.mid), np.where(better, rad, plain.rad))
 
 
 def _step(count: NDArray[np.int64], size: Array, arithmetic: Arithmetic) -> Array:

@@ -57,7 +57,7 @@ def test_maps_and_sums_stay_inside(name: str, seed: int) -> None:
     # the bias added to a product that was stored
     inside(mapped, F.linear(in_torch(x, some), up) + up_bias)
     written = F.linear(F.relu(hidden), down, down_bias)
-    deepened, _ = mlp(point, (weights[0], weights[1], weights[2], weights[3]), what="m")
+    deepened = mlp(point, (weights[0], weights[1], weights[2], weights[3]), what="m")
     inside(deepened, written)
     inside(add(point, Enclosure.point(y, some), "s"), in_torch(x, some) + in_torch(y, some))
     inside(add(point, deepened, "s"), in_torch(x, some) + written)

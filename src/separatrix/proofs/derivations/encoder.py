@@ -17,7 +17,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
+from separatrix.proofs.derivations.parts.hops import Numbered, Views
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.reading import Reading, readout
 from separatrix.proofs.derivations.parts.stream import Embedded
@@ -120,7 +120,7 @@ def _first(
         by_w = part.after_mlp(mixed)
         by["w"] = _either(Numbered.of(by_w, of_w, bits), Numbered.of(own, of_w, bits))
     cleaned = [numbered.digits for numbered in by.values()]
-    left = left_of(part, [from_w, from_z0], cleaned, room_of(part, mixed, mixed_w))
+    left = part.left([from_w, from_z0], [mixed, mixed_w], cleaned, every=False)
     return reading.layer(fetches, left), Views(view, by).tightened()
 
 
@@ -184,7 +184,7 @@ def _double(
     for found, row in enumerate(np.flatnonzero(final_too)):
         digits[row] = hull(digits[row], stayed.rows(slice(found, found + 1)))
     pointer = Numbered(stacked(*digits), None)
-    left = left_of(part, [read], [pointer.digits], room_of(part, mixed))
+    left = part.left([read], [mixed], [pointer.digits], every=False)
     return reading.layer(fetches, left), before.mapped(kept, pointer=pointer).tightened()
 
 

@@ -13,7 +13,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import around, count, reads
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Kinds, fetch_partners, left_in, look
+from separatrix.proofs.derivations.parts.flagged import Kinds, fetch_partners, look
 from separatrix.proofs.derivations.parts.live_parts import live_of
 from separatrix.proofs.derivations.parts.reading import lead_of
 from separatrix.proofs.derivations.parts.stream import Stream
@@ -51,7 +51,7 @@ def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -
     last = Kinds(plain=alone, flagged=met)
     tokens = Kinds(plain=stacked(alone, start), flagged=met)
     looked = look(model, second, tokens, last, task.length + 1, (0, 1))
-    margin = first.threshold_margin(stacked(counted.alone, counted.met, counted.start))
+    margin = first.room(stacked(counted.alone, counted.met, counted.start))
     layer = counted.layer
     layer = layer._replace(entry=layer.entry | rounded(threshold_margin=margin))
     return derived(arithmetic, [layer, looked.layer], looked.margin)
@@ -70,7 +70,8 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     after = first.after_mlp(rows)
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
     looked = look(model, second, kinds, kinds, task.length, (1, 0))
-    layer = fetched.reading.layer(_FETCHES, left_in(first, fetched.written, rows, after))
+    left = first.left([fetched.written.rows(other)], [rows], [after])
+    layer = fetched.reading.layer(_FETCHES, left)
     return derived(arithmetic, [layer, looked.layer], looked.margin)
 
 

@@ -26,8 +26,7 @@ from separatrix.proofs.derivations.parts.derivation import (
     Layer,
     derived,
 )
-from separatrix.proofs.derivations.parts.flagged import left_in
-from separatrix.proofs.derivations.parts.hops import Heads, left_of, room_of
+from separatrix.proofs.derivations.parts.hops import Heads
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.queries import Lead
@@ -73,7 +72,7 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     mixed = add(every.repeated(task.answers), written, RESIDUAL)
     after = second.after_mlp(mixed)
     second.after(every, reading.anywhere(every))
-    found = reading.layer(_FINDS, left_in(second, written, mixed, after))
+    found = reading.layer(_FINDS, second.left([written], [mixed], [after]))
     heads = {"most_heads": before} if before > 1 else {}
     return derived(arithmetic, [brought, found], readout(model, after), **heads)
 
@@ -104,7 +103,7 @@ def _brought(
         mixed.append(add(own, wrote[-1], RESIDUAL))
     # of tokens alone nothing is rounded; of none something is
     views = [stacked(*(part.after_mlp(x.rows(some)) for some in (letters, none))) for x in mixed]
-    left = left_of(part, wrote[1:], views[1:], room_of(part, *mixed[1:]))
+    left = part.left(wrote[1:], mixed[1:], views[1:], every=False)
     layer = all_of([one.reading for one in found]).layer(_BRINGS, left, tokens=before)
     return layer, views
 

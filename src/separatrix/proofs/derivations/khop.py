@@ -18,7 +18,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.compared import Compared, apart, exactly
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views, left_of, room_of
+from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views
 from separatrix.proofs.derivations.parts.live_parts import (
     Head,
     Live,
@@ -128,7 +128,7 @@ def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) ->
         lambda rows: part.after(rows, other.repeated(len(rows.mid))),
         pointer=Numbered(digits, after[-1]),
     )
-    left = left_of(part, tables, [digits], room_of(part, *mixed))
+    left = part.left(tables, mixed, [digits], every=False)
     layer = all_of(readings).layer("the latest earlier token of the same letter", left)
     return layer, Held(part.after(before.start, itself), views.tightened())
 
@@ -220,7 +220,7 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]
     if task.k >> (level - 2) & 1:
         found["letter"] = moved(by["letter"])
     cleaned = [numbered.digits for numbered in found.values()]
-    left = left_of(part, fetched, cleaned, room_of(part, *mixed))
+    left = part.left(fetched, mixed, cleaned, every=False)
     itself = head.written(any_average(alone, 1, where), anywhere, where)
     views = before.views.mapped(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))), **found

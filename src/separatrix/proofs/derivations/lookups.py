@@ -112,9 +112,9 @@ def answered(
     part, where = reading.part, reading.part.where
     fetched = reading.read(values)
     at = stream.last.hull()
-    after = stream.after(part, reading.head.written(fetched, at, where), reading.anywhere(at))
-    left = after.left(part, fetched)
-    return reading.layer(fetches, left), prove_readout(model, after.stream)
+    written = reading.head.written(fetched, at, where)
+    after = stream.after(part, written, reading.anywhere(at))
+    return reading.layer(fetches, after.left(part, written)), prove_readout(model, after.stream)
 
 
 def shifted_head(part: Live) -> Head:

@@ -20,7 +20,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Heads, left_of, room_of
+from separatrix.proofs.derivations.parts.hops import Heads
 from separatrix.proofs.derivations.parts.live_parts import Live, live_of, live_parts
 from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, logit_leads
@@ -128,7 +128,7 @@ def _multiplied(
             found[word] = hull(found[word], held) if word in found else held
     words = np.array(sorted(found))
     by_word = stacked(*(found[word] for word in words.tolist()))
-    left = left_of(part, wrote, [by_word], room_of(part, *mixed))
+    left = part.left(wrote, mixed, [by_word], every=False)
     # at a place that the layer does not write to, what stood there; else what any word may leave
     _, _, down, bias = part.weights
     kept = ~((heads.o != 0.0).any(1) | (down != 0.0).any(1) | (bias != 0.0))

@@ -19,7 +19,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.compared import least_of
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Partners, fetch_partners, left_in
+from separatrix.proofs.derivations.parts.flagged import Partners, fetch_partners
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import Reading, lead_of, numbers
@@ -61,7 +61,7 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
     after = second.after_mlp(before)
     layers = [
         fetched.reading.layer(_FETCHES, tokens.left),
-        reading.layer(_FINDS, left_in(second, written, before, after)),
+        reading.layer(_FINDS, second.left([written], [before], [after])),
     ]
     return derived(arithmetic, layers, lead_of(model, after, np.arange(task.V)))
 
@@ -107,7 +107,7 @@ class _Tokens:
             last=part.after(stream.last.hull(), written.hull()),
             near_bits=_bits_after_mlp(part, brought),
             query_bits=_bits_after_mlp(part, embedded),
-            left=left_in(part, written, before, near),
+            left=part.left([written], [before], [near]),
         )
 
 

@@ -27,8 +27,8 @@ from separatrix.proofs.derivations.parts.reading import (
     numbers,
     with_sinks,
 )
-from separatrix.proofs.derivations.parts.stream import Stream, cleaned
-from separatrix.proofs.entries import Left, entry
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Enclosure, Scores, hull, stacked
 
 
@@ -144,14 +144,3 @@ def fetch_partners(
     hop = Wanted.each(fetches, place)
     reading = Reading.won(part, head, queries, keys, hop, values.hull())
     return Partners(reading, reading.written(values.rows(tokens), stream.by_place.hull()))
-
-
-def left_in(part: Live, written: Enclosure, before: Enclosure, after: Enclosure) -> Left:
-    """How far off what was fetched may be, and what the MLP made of it: rows before and after it.
-    Raises CheckFailed where it does not clean them.
-    """
-    held = before.like(before.mid, np.where(written.used, 0.0, before.rad))
-    writes = np.zeros(after.mid.shape[1], np.bool_)
-    if part.mlp:
-        writes = (part.mlp["down.weight"] != 0.0).any(1) | (part.mlp["down.bias"] != 0.0)
-    return cleaned(part, written, part.threshold_margin(held), after.only(writes))

@@ -17,7 +17,6 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
-from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import Array, Enclosure, hull, linear, stacked
 
 
@@ -160,40 +159,3 @@ class Views:
         for numbered in rest:
             row = row.within(numbered.any())
         return self.mapped(lambda table: table.within(row))
-
-
-def room_of(part: Live, *mixed: Enclosure) -> float:
-    """How far any number of rows before the MLP may move before a hidden unit that is open or
-    closed for sure switches; 0 without an MLP.
-    """
-    if not part.mlp:
-        return 0.0
-    up, bias, _, _ = part.weights
-    sums = np.abs(up).sum(1)
-    reads = sums > 0
-    least = np.inf
-    for rows in mixed:
-        centre = np.abs(rows.mid @ up.T + bias)
-        move = rows.rad @ np.abs(up).T
-        left = (centre - move)[:, reads] * (1 - 2.0**-40) / sums[reads]
-        own = float(left[left > 0].min(initial=np.inf)) if (left > 0).any() else 0.0
-        least = min(least, own)
-    return least
-
-
-def left_of(part: Live, fetched: list[Enclosure], cleaned: list[Enclosure], room: float) -> Left:
-    """Of what is known of the bits fetched, and of what the MLP made of them: numbers that may be
-    anything are off by 1/4 and more.
-    """
-    if not part.mlp:
-        raise CheckFailed(f"{part.where}: nothing cleans what is fetched")
-    written = (part.mlp["down.weight"] != 0.0).any(1)
-    return Left(
-        fetch_error=max(_known(table) for table in fetched),
-        threshold=room,
-        clean_error=max(_known(table.only(written)) for table in cleaned),
-    )
-
-
-def _known(table: Enclosure) -> float:
-    return float(table.rad[table.rad < 0.25].max(initial=0.0))

@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from separatrix.mixers.plugins import OwnMixer
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, Where, steps
+from separatrix.proofs.entries import Left
 from separatrix.proofs.exact import Digits
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, linear, mlp
 from separatrix.stacks.mechanisms import Mechanism
@@ -184,20 +185,56 @@ class Live:
         """Rows after the MLP, if there is one."""
         if not self.mlp:
             return rows
-        written, _ = mlp(rows, self.weights, what=f"{self.where}, MLP")
-        return add(rows, written, RESIDUAL)
+        return add(rows, mlp(rows, self.weights, what=f"{self.where}, MLP"), RESIDUAL)
 
-    def threshold_margin(self, rows: Enclosure) -> float:
-        """How much further every coordinate may move, from anywhere within the rows, before a
-        hidden unit of the MLP switches; 0 where one may switch already.
+    def room(self, *before: Enclosure) -> float:
+        """How much further every number may move, from anywhere within rows before the MLP, until
+        a hidden unit switches that is open or closed for sure; 0 where none is.
         """
         if not self.mlp:
             return 0.0
-        up = self.mlp["up.weight"]
-        hidden = linear(rows, up, self.mlp["up.bias"], what=f"{self.where}, MLP")
-        least = np.maximum(np.maximum(hidden.low, -hidden.high), 0.0)
+        up, bias, _, _ = self.weights
         reach = np.abs(up).sum(1)
-        return float((least[:, reach > 0] / reach[reach > 0]).min(initial=np.inf)) * (1 - 2.0**-40)
+        found = np.inf
+        for rows in before:
+            hidden = linear(rows, up, bias, what=f"{self.where}, MLP")
+            sure = np.maximum(hidden.low, -hidden.high)[:, reach > 0] / reach[reach > 0]
+            found = min(found, float(sure[sure > 0].min(initial=np.inf)))
+        return found if np.isfinite(found) else 0.0
+
+    def left(
+        self,
+        fetched: Sequence[Enclosure],
+        before: Sequence[Enclosure],
+        after: Sequence[Enclosure],
+        *,
+        every: bool = True,
+    ) -> Left:
+        """How far off what is fetched may be, and what the MLP makes of it: rows before and behind
+        it. Without `every` some numbers fetched may be anything, and are off by 1/4 or more. Raises
+        CheckFailed where the MLP does not clean what is fetched.
+        """
+        most = np.inf if every else 0.25
+        error = max(float(x.rad[x.rad < most].max(initial=0.0)) for x in fetched)
+        # from wherever a number is that is not off at all
+        still = [
+            rows.like(rows.mid, np.where(x.used & (rows.rad < most), 0.0, rows.rad))
+            for x, rows in zip(fetched, before, strict=True)
+        ]
+        room = self.room(*still)
+        if not self.mlp or (every and error >= room):
+            raise CheckFailed(
+                f"{self.where}: what is fetched may be {error:g} off, and the MLP is constant only"
+                f" within {room:g}: use a smaller n"
+            )
+        _, _, down, bias = self.weights
+        own = (down.any(1) | (bias != 0.0)) & ~np.any([x.used for x in fetched], 0)
+        rest = [rows.rad[:, own] for rows in after]
+        return Left(
+            fetch_error=error,
+            threshold=room,
+            clean_error=max(float(rad[rad < most].max(initial=0.0)) for rad in rest),
+        )
 
 
 class Weights(NamedTuple):

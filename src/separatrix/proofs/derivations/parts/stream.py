@@ -15,11 +15,11 @@ holds is exactly 0 in the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import Live, array
@@ -135,7 +135,6 @@ class Stream:
         is, and anything within `anywhere` (one row) at the others. `then`: the part of each last
         token that the next hop asks with.
         """
-        what = f"layer {part.layer + 1}, MLP"
         # a row per last token, whatever was fetched
         base = self._beside(self.last, self.field.hull()) if self.field.used.any() else self.last
         parts = _parts(base, part, then)
@@ -147,15 +146,15 @@ class Stream:
             places = add(places, anywhere, RESIDUAL)
             tokens = add(tokens, anywhere, RESIDUAL)
         written = fetched.used
-        room = 0.0
         after = mixed
         if part.mlp:
-            cleaned, room = mlp(mixed, part.weights, what=what)
+            what = f"{part.where}, MLP"
+            cleaned = mlp(mixed, part.weights, what=what)
             after = add(mixed, cleaned, RESIDUAL)
             written = written | cleaned.used
             if not self.ends:
                 # whatever the position and the token: one row for all
-                other, _ = mlp(places.hull(), part.weights, what=what)
+                other = mlp(places.hull(), part.weights, what=what)
                 places = add(places, other, RESIDUAL)
                 tokens = add(tokens, other, RESIDUAL)
         stream = Stream(
@@ -165,7 +164,7 @@ class Stream:
             field=after.only(written),
             parts=parts,
         )
-        return After(stream, room, written & ~fetched.used)
+        return After(stream, mixed, after)
 
 
 def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -179,31 +178,16 @@ def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArr
     return np.unique(then) if bool((differs & reads).any()) else np.zeros(1, np.int64)
 
 
-@dataclass(frozen=True)
-class After:
-    """The stream after a layer, how far a coordinate may move before a hidden unit of its MLP
-    switches, and the coordinates that the MLP alone wrote.
-    """
+class After(NamedTuple):
+    """The stream after a layer, and rows of the last position before and behind its MLP."""
 
     stream: Stream
-    room: float
-    cleaned: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    before: Enclosure
+    behind: Enclosure
 
     def left(self, part: Live, fetched: Enclosure) -> Left:
         """How far off a fetch and what the MLP made of it may be. Raises CheckFailed where the MLP
         does not clean it.
         """
-        return cleaned(part, fetched, self.room, self.stream.field.only(self.cleaned))
-
-
-def cleaned(part: Live, fetched: Enclosure, room: float, left: Enclosure) -> Left:
-    """How far off a fetch may be, and what the MLP left of it. Raises CheckFailed where the MLP
-    does not clean it: from `room` on a hidden unit of it may switch.
-    """
-    error = float(fetched.rad.max(initial=0.0))
-    if not part.mlp or error >= room:
-        raise CheckFailed(
-            f"{part.where}: what is fetched may be {error:g} off, and the MLP is constant only"
-            f" within {room:g}: use a smaller n"
-        )
-    return Left(fetch_error=error, threshold=room, clean_error=float(left.rad.max(initial=0.0)))
+        rows = fetched.rows(np.arange(len(self.before.mid)) % len(fetched.mid))
+        return part.left([rows], [self.before], [self.behind])
