@@ -7,8 +7,7 @@ from typing import Any
 
 from separatrix.cards.table.body import DEFAULT_MODELS, Settings, source
 from separatrix.cli.options import Asked, command
-from separatrix.cli.printing import Told, console
-from separatrix.cli.report.notation import ASCII_SIGNS, SIGNS, formula
+from separatrix.cli.printing import Told
 from separatrix.cli.report.view import MARKS, Cell, view
 from separatrix.core.document import Document, Heading, Line, Table
 
@@ -31,47 +30,41 @@ def reproduce(asked: Asked) -> Told:
     report, evidence = str(out / "report.html"), str(out / "evidence.json")
     check = f"separatrix verify {evidence}"
     files = [("report", report), ("evidence", evidence), ("check it", check)]
-    shown = results_document(body, ascii_only=console().options.ascii_only)
     data = {"report": report, "evidence": evidence, "cells": body["cells"]}
-    return Told(data, shown + Document(Table(files)))
+    return Told(data, results_document(body) + Document(Table(files)))
 
 
-def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False) -> Document:
+def results_document(bundle_body: Mapping[str, Any]) -> Document:
     """Status, deciding number, the paper's entry and the three marks within 100 columns, and what
-    training reached in a table of its own; in ASCII where the terminal has no more. Raises
-    EvidenceError as `view` does.
+    training reached in a table of its own. Raises EvidenceError as `view` does.
     """
     seen = view(bundle_body)
-    signs = {name: f"{name[0].upper()}." for name in MARKS} if ascii_only else MARKS
-
-    def said(text: str) -> str:
-        return text.encode("ascii", "replace").decode() if ascii_only else formula(text)
+    marks = {name: name[0].upper() for name in MARKS}
 
     def written(cell: Cell) -> str:
-        marks = (signs[name][0 if there else 1] for name, there in cell.marks.items())
-        sign = (ASCII_SIGNS if ascii_only else SIGNS)[cell.status]
-        paper = [f"paper: {said(cell.paper)}"] if cell.paper else []
-        return "\n".join([f"{sign} {cell.status}  {' '.join(marks)}", said(cell.number), *paper])
+        shown = " ".join(marks[name] if there else "." for name, there in cell.marks.items())
+        paper = [f"paper: {cell.paper}"] if cell.paper else []
+        return "\n".join([f"{cell.status}  {shown}", cell.number, *paper])
 
     def table(shown: Callable[[Cell], str], heads: Sequence[str]) -> Table:
         keys = [column["key"] for column in seen.columns]
         cells = (
-            (said(row["title"]), *(shown(seen.cells[row["key"], key]) for key in keys))
+            (row["title"], *(shown(seen.cells[row["key"], key]) for key in keys))
             for row in seen.rows
         )
         return Table([*cells], ("", *heads), labels=True)
 
-    legend = "  ".join(f"{sign[0]} {name}" for name, sign in signs.items())
+    legend = "  ".join(f"{mark} {name}" for name, mark in marks.items())
     return Document(
-        Heading(said(seen.title)),
+        Heading(seen.title),
         Heading(),
-        table(written, [said(column["title"]) for column in seen.columns]),
+        table(written, [column["title"] for column in seen.columns]),
         Heading(),
-        Line(f"{legend}  {signs['measured'][1]} not here"),
+        Line(f"{legend}  . not here"),
         Heading("Trained alike", "seeds that solved it, of those trained"),
         Heading(),
         table(
-            lambda cell: f"{said(cell.stack)}\n{cell.training}",
-            [f"{said(column['title'])}\n{column['size_class']}" for column in seen.columns],
+            lambda cell: f"{cell.stack}\n{cell.training}",
+            [f"{column['title']}\n{column['size_class']}" for column in seen.columns],
         ),
     )

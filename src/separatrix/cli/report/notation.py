@@ -11,7 +11,6 @@ from separatrix.core.evidence.records import Status
 from separatrix.theory import THEOREMS
 
 SIGNS: dict[Status, str] = {"SOLVABLE": "✓", "FAILS": "✗", "OPEN": "?"}
-ASCII_SIGNS: dict[Status, str] = {"SOLVABLE": "+", "FAILS": "x", "OPEN": "?"}
 """A status is written as it stands in the records, in every place: SOLVABLE, FAILS, OPEN."""
 
 _WORDS = {

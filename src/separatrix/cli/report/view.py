@@ -178,22 +178,17 @@ def view(body: Mapping[str, Any]) -> View:
         for cell in body["cells"]:
             place = (cell["row"], cell["column"])
             name = f"cell {place[0]} x {place[1]}"
-            if place in cells or not set(place) <= set(by_key):
-                raise EvidenceError(
-                    f"{name} is in no row and column of the table, or there twice; write the bundle"
-                    " again"
-                )
             if (status := cell["status"]) not in SIGNS:
                 raise EvidenceError(f"{name} has the status {status!r}; it is {' or '.join(SIGNS)}")
             found = tuple(_record(records, digest, name) for digest in cell["records"])
             ends = {"row": by_key[place[0]], "column": by_key[place[1]], "records": found}
             told = {one.name: cell[one.name] for one in fields(Cell) if one.name not in ends}
             cells[place] = Cell(**ends, **told)
-        wanted = ((row["key"], column["key"]) for row in rows for column in columns)
-        if missing := next((place for place in wanted if place not in cells), None):
+        wanted = {(row["key"], column["key"]) for row in rows for column in columns}
+        if set(cells) != wanted or len(cells) != len(body["cells"]):
             raise EvidenceError(
-                f"the bundle has no cell {missing[0]} x {missing[1]}; `separatrix reproduce` writes"
-                " all of them"
+                f"the bundle has {len(body['cells'])} cells for a table of {len(wanted)}, or one"
+                " twice; `separatrix reproduce` writes each of them once"
             )
         settings = dict(body["settings"])
         sources = settings.pop("models")
