@@ -63,7 +63,7 @@ def _made(
 
     def one_by_one(
         jobs: Sequence[Job], store: Path, *, workers: int, show: bool
-    ) -> dict[Job, dict[str, Any]]:
+    ) -> dict[Job, list[dict[str, Any]]]:
         done.extend(dict.fromkeys(jobs))
         return {job: perform(job, store) for job in done}
 
@@ -76,7 +76,7 @@ def _made(
 
 def saved_or_done_here(
     jobs: Sequence[Job], store: Path, *, workers: int, show: bool
-) -> dict[Job, dict[str, Any]]:
+) -> dict[Job, list[dict[str, Any]]]:
     """`run_jobs` without workers."""
     return {job: stored(job, store) or perform(job, store) for job in jobs}
 
@@ -296,7 +296,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_record_alone_is_evidence_too(tmp_path: Path) -> None:
     job = Job(do="refute", task="eva:n=8,V=8", architecture="linear @ heads=1, head_dim=2, p3")
-    (envelope,) = perform(job, tmp_path)["records"]
+    (envelope,) = perform(job, tmp_path)
     assert from_envelope(envelope).digest == envelope["sha256"]
     (tmp_path / "certificate.json").write_text(canonical(envelope))
     assert verify_path(tmp_path)

@@ -25,6 +25,7 @@ from separatrix.stacks.architecture import Architecture, Mechanism, stack
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import THEOREMS
+from separatrix.theory.words import counted_as
 
 WIDEST = 256
 """Head dimensions up to which the least is looked for."""
@@ -66,15 +67,15 @@ class Meters:
     def said(self) -> str:
         """Two lines for people."""
         used = [
-            _counted(self.layers, "layer"),
-            _counted(self.heads, "head"),
+            counted_as(self.layers, "layer"),
+            counted_as(self.heads, "head"),
             f"head dimension {max(self.head_dim, self.value_dim)}",
             f"residual width {self.width}",
             f"{self.nonzero:,} non-zero weights of {self.parameters:,}",
         ]
         lines = [f"takes: {', '.join(used)}"]
         if self.least is not None:
-            least = [_counted(self.least.layers, "layer"), _counted(self.least.heads, "head")]
+            least = [counted_as(self.least.layers, "layer"), counted_as(self.least.heads, "head")]
             if self.least.head_dim is not None:
                 least.append(f"head dimension {self.least.head_dim}")
             lines.append(f"theorem {self.least.theorem}: {', '.join(least)}")
@@ -146,10 +147,6 @@ def _writing(mixer: nn.Module) -> int:
     # columns of a head stand side by side
     columns = out.weight.any(0).reshape(heads, -1)
     return int(columns.any(1).sum())
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 class Constructed(Built, Shown):

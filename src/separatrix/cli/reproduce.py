@@ -21,14 +21,14 @@ from separatrix.core.errors import EngineError, EvidenceError, SeparatrixError, 
 from separatrix.core.evidence.bundles import bundle_envelope
 from separatrix.core.evidence.canonical import canonical, code_digest, sha256
 from separatrix.core.evidence.folder import write_atomic
-from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import (
     Certificate,
     Construction,
     Evidence,
     from_envelope,
 )
-from separatrix.core.progress import told
+from separatrix.core.progress import clock, told
+from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.alone import saved
@@ -63,8 +63,8 @@ def reproduce_table(
     )
     jobs = [job for cell in table_cells(settings) for job in _plan(cell, settings.seed)]
     records: dict[str, Evidence] = {}
-    for job, result in run_jobs(jobs, store, workers=workers, show=show).items():
-        for record in _records(job, result):
+    for envelopes in run_jobs(jobs, store, workers=workers, show=show).values():
+        for record in map(from_envelope, envelopes):
             records[record.digest] = record
             if isinstance(record, Construction):
                 write_atomic(out / record.weights, (store / record.weights).read_bytes())
@@ -105,17 +105,6 @@ def _plan(cell: Cell, seed: int) -> list[Job]:
     return made
 
 
-def _records(job: Job, result: dict[str, Any]) -> list[Evidence]:
-    """What a job gave. Raises EvidenceError for a search that found nothing."""
-    if "not_found" in result:
-        raise EvidenceError(f"{job.title}: {result['not_found']}; another --seed may find one")
-    found = [from_envelope(envelope) for envelope in result.get("records", ())]
-    if job.do == "train":
-        outcomes = [Outcome.from_json(outcome) for outcome in result["outcomes"]]
-        found.append(measurement(runs_of(job)[0], outcomes))
-    return found
-
-
 SEARCH_SECONDS = 120.0
 _HINT = "Ctrl-C saves and stops; the same command resumes"
 
@@ -152,7 +141,11 @@ class Job:
         return f"{self.do} {self.architecture} {self.task}"
 
 
-def stored(job: Job, store: Path) -> dict[str, Any] | None:
+Envelopes = list[dict[str, Any]]
+"""What a job gives: its records as files hold them."""
+
+
+def stored(job: Job, store: Path) -> Envelopes | None:
     """The saved result of a job, or None when there is none (or it was cut off)."""
     try:
         data = json.loads((store / f"{job.key}.json").read_text())
@@ -163,14 +156,16 @@ def stored(job: Job, store: Path) -> dict[str, Any] | None:
         return None
 
 
-def perform(job: Job, store: Path) -> dict[str, Any]:
+def perform(job: Job, store: Path) -> Envelopes:
     """Does a job and saves its result under its key. Raises what the work raises, naming the
     job.
     """
     try:
-        result, files = _WORK[job.do](job, store)
+        records = _WORK[job.do](job, store)
     except SeparatrixError as error:
         raise type(error)(f"{job.title}: {error}") from None
+    result = [record.envelope() for record in records]
+    files = [record.weights for record in records if isinstance(record, Construction)]
     write_atomic(
         store / f"{job.key}.json",
         canonical({"job": job.key, "result": result, "files": files}) + "\n",
@@ -179,37 +174,33 @@ def perform(job: Job, store: Path) -> dict[str, Any]:
     return result
 
 
-Work = tuple[dict[str, Any], list[str]]
-
-
-def _construct(job: Job, store: Path) -> Work:
+def _construct(job: Job, store: Path) -> list[Evidence]:
     built = construct(parse_task(job.task), Architecture.parse(job.architecture))
     built.save_weights(store)
-    return {"records": [built.record.envelope()]}, [built.record.weights]
+    return [built.record]
 
 
-def _refute(job: Job, store: Path) -> Work:
-    stack, task = Architecture.parse(job.architecture), parse_task(job.task)
-    return _found(refute(stack, task, budget=SEARCH_SECONDS, seed=job.seed)), []
+def _refute(job: Job, store: Path) -> list[Evidence]:
+    return [_failure(Architecture.parse(job.architecture), job.task, job.seed)]
 
 
-def _train(job: Job, store: Path) -> Work:
+def _train(job: Job, store: Path) -> list[Evidence]:
     pack = Pack(runs_of(job))
     trainer = saved(pack, checkpoint(job, store))
     # a clock would make two equal results differ
     outcomes = [replace(trainer.outcomes()[key], seconds=0.0) for key in pack.keys]
-    result: dict[str, Any] = {"outcomes": [outcome.to_json() for outcome in outcomes]}
+    made: list[Evidence] = [measurement(runs_of(job)[0], outcomes)]
     if job.refuted:
-        model = trainer.model(pack.keys[0])
-        task = parse_task(job.task)
-        result |= _found(refute(model, task, budget=SEARCH_SECONDS, seed=job.seeds[0]))
-    return result, []
+        made.append(_failure(trainer.model(pack.keys[0]), job.task, job.seeds[0]))
+    return made
 
 
-def _found(found: Any) -> dict[str, Any]:
-    if isinstance(found, Certificate):
-        return {"records": [found.envelope()]}
-    return {"records": [], "not_found": str(found)}
+def _failure(subject: Architecture | Model, task: str, seed: int) -> Certificate:
+    """A certificate. Raises EvidenceError for a search that found nothing."""
+    found = refute(subject, parse_task(task), budget=SEARCH_SECONDS, seed=seed)
+    if not isinstance(found, Certificate):
+        raise EvidenceError(f"{found}; another --seed may find one")
+    return found
 
 
 def runs_of(job: Job) -> tuple[Run, ...]:
@@ -230,7 +221,7 @@ _WORK = {"construct": _construct, "refute": _refute, "train": _train}
 
 def run_jobs(
     jobs: Sequence[Job], store: Path, *, workers: int, show: bool = True
-) -> dict[Job, dict[str, Any]]:
+) -> dict[Job, Envelopes]:
     """Every job's result, by job; saved results are taken from `store`. An interrupt or error
     stops the workers; what is done stays saved.
     """
@@ -257,7 +248,7 @@ def run_jobs(
     return results
 
 
-def _result(job: Job, back: dict[str, Any] | Exception | Lost) -> dict[str, Any]:
+def _result(job: Job, back: Envelopes | Exception | Lost) -> Envelopes:
     if isinstance(back, Exception):
         raise back
     if isinstance(back, Lost):
@@ -271,4 +262,4 @@ def _eta(done: float, total: float, spent: float, workers: int) -> str:
     """Time left at the pace so far; before a twentieth is done, at the expected pace."""
     pace = spent / done if done > total / 20 else 1 / workers
     left = max(0.0, pace * total - spent) if done <= total / 20 else pace * (total - done)
-    return f"about {int(left // 60)}:{int(left % 60):02d} left"
+    return f"about {clock(left)} left"

@@ -53,11 +53,14 @@ def train(asked: Asked) -> Told:
             raise SpecError(f"the file {what} says its own tasks; leave {others[0][:60]!r} out")
         used(asked, "train GRID.yaml", "GRID")
         return _grid(Path(what), asked)
-    if not others and _is_experiment(what):
-        from separatrix.cli.commands.experiment import train_experiment
+    if not others:
+        from separatrix.findings import EXPERIMENTS
 
-        used(asked, "train EXPERIMENT", "EXPERIMENT")
-        return train_experiment(what, asked)
+        if what in EXPERIMENTS:
+            from separatrix.cli.commands.experiment import train_experiment
+
+            used(asked, "train EXPERIMENT", "EXPERIMENT")
+            return train_experiment(what, asked)
     used(asked, "train STACK TASK", "STACK")
     if len(others) != 1:
         raise SpecError(
@@ -65,12 +68,6 @@ def train(asked: Asked) -> Told:
             f" train {quote(what[:60])} eva:n=8,V=16"
         )
     return _one(what, others[0], asked)
-
-
-def _is_experiment(text: str) -> bool:
-    from separatrix.findings import EXPERIMENTS
-
-    return text in EXPERIMENTS
 
 
 def _grid(file: Path, asked: Asked) -> Told:
@@ -106,6 +103,8 @@ def _grid(file: Path, asked: Asked) -> Told:
 
 
 def _one(stack_text: str, task: str, asked: Asked) -> Told:
+    from separatrix.training.sweeps.engines.pool import devices
+
     settings = read_settings(asked.set or [], asked.steps)
     out = asked.out or Path("trained")
     check_new(out)
@@ -115,7 +114,7 @@ def _one(stack_text: str, task: str, asked: Asked) -> Told:
     whole = {"architecture": architecture, "task": wanted, "seed": 0} | settings
     run = Run.from_json(whole).canonical()
     run.check()
-    place = _device(asked.device)
+    place = devices(asked.device)[0]
     file = out.with_name(f"{out.name}.checkpoint")
     if asked.fresh:
         _forget(file)
@@ -152,13 +151,6 @@ def _forget(file: Path) -> None:
         file.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{file}: cannot be removed: {error.strerror or error}") from None
-
-
-def _device(device: str) -> str:
-    """The device to train on. Raises EngineError for one that is not there."""
-    from separatrix.training.sweeps.engines.pool import devices
-
-    return devices(device)[0]
 
 
 def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -> Trained:

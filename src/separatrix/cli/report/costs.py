@@ -33,6 +33,12 @@ _MOST_PIECES = 6
 
 def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
     """Each cost in words, and how it is written at a context."""
+
+    def sequences(cost: CostAt) -> str:
+        if costs.serving.room is None:
+            return UNKNOWN
+        return ANY if cost.sequences is None else f"{cost.sequences:,}"
+
     rows: list[tuple[str, Callable[[CostAt], str]]] = [
         ("decode, mixing", lambda cost: format_count(cost.decode)),
         ("prefill, mixing", lambda cost: _mean(cost.prefill_each)),
@@ -43,14 +49,11 @@ def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
         rows.insert(1, ("decode, whole token", lambda cost: format_count(cost.decode + decode)))
         rows.insert(3, ("prefill, whole token", lambda cost: _mean(cost.prefill_each, prefill)))
     if costs.serving.weights is not None:
-        together = _batch(costs.serving)
+        batch = costs.serving.batch
+        together = f", batch of {batch:,}" if batch > 1 else ""
         rows.append((f"weights read{together}", lambda cost: _bytes(cost.weights)))
     if costs.serving.memory is not None:
-        within = memory_text(costs.serving)
-        room = costs.serving.room
-        rows.append(
-            (f"sequences in {within}", lambda cost: UNKNOWN if room is None else _sequences(cost))
-        )
+        rows.append((f"sequences in {memory_text(costs.serving)}", sequences))
     return rows
 
 
@@ -210,10 +213,6 @@ def crossings_json(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
     ]
 
 
-def _batch(serving: Serving) -> str:
-    return f", batch of {serving.batch:,}" if serving.batch > 1 else ""
-
-
 def _fits(costs: Costs) -> str:
     batch = costs.serving.batch
     whose = "one sequence fits" if batch == 1 else f"a batch of {batch:,} fits"
@@ -225,10 +224,6 @@ def _fits(costs: Costs) -> str:
     if costs.longest == LONGEST_CONTEXT:
         return f"{whose} at every context up to 10^12 tokens"
     return f"{whose} up to {costs.longest:,} tokens"
-
-
-def _sequences(cost: CostAt) -> str:
-    return ANY if cost.sequences is None else f"{cost.sequences:,}"
 
 
 def _mean(each: Fraction | None, more: int = 0) -> str:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import MECHANISMS, Mechanism
@@ -31,14 +29,15 @@ def rows() -> list[dict[str, str | int | None]]:
             "name": name,
             "symbol": cls.symbol,
             "mechanism": cls.title,
-            "state": numbers(cls(), TOKENS),
-            "grows": growth(cls()),
-            "read": _read(cls()) if cls.reading else None,
-            "flops": cls().flops(TOKENS),
+            "state": sum(item.bits.numbers for item in own.cache(TOKENS)),
+            "grows": growth(own),
+            "read": own.read_bits() // own.p if cls.reading else None,
+            "flops": own.flops(TOKENS),
             "mixer": None if cls.declared_only else "yes",
             "elsewhere": "" if cls.facts is None else cls.facts.elsewhere,
         }
         for name, cls in MECHANISMS.items()
+        for own in (cls(),)
     ]
 
 
@@ -72,16 +71,17 @@ def describe(name: str) -> list[tuple[str, str]]:
         mixer = "none: sizes are declared, so it can be judged, but no model of it can be built"
     formula = f"{facts.read} numbers; " if facts is not None else ""
     read = f"{formula}h = {own.read_bits():,} bits at the defaults" if cls.reading else ""
-    sizes = (f"{size} = {value}   {text}" for size, value, text in _sizes(cls))
+    sizes = [f"{f.name} = {f.default}   {f.metadata.get('text', '')}" for f in fields(cls)]
+    carried = facts.carried if facts else ""
+    if carried and any(f.name == "conv" and f.default == 0 for f in fields(cls)):
+        carried += "   (+ min(t, conv - 1) inputs of each channel of a short convolution)"
+    kept = [f"{item.kind}: {item.bits}" for item in own.cache(TOKENS) if item.bits.total]
     parts = [
         (f"{name}: {cls.title}", maths),
         ("mixer", mixer),
         ("sizes and their defaults", "\n".join(sizes)),
-        (
-            "numbers carried (after t tokens)",
-            _with_convolution(cls, facts.carried) if facts else "",
-        ),
-        (f"carried at the defaults (after {TOKENS:,} tokens)", _carried(own)),
+        ("numbers carried (after t tokens)", carried),
+        (f"carried at the defaults (after {TOKENS:,} tokens)", "\n".join(kept) or "nothing"),
         ("read by one token", read),
         (f"operations at the defaults (to mix token {TOKENS:,})", f"{own.flops(TOKENS):,}"),
         ("called elsewhere", facts.elsewhere if facts else ""),
@@ -134,38 +134,9 @@ def _mixer_classes() -> list[tuple[str, tuple[str, str]]]:
     return found
 
 
-def numbers(mechanism: Mechanism, t: int) -> int:
-    """Numbers carried after t tokens."""
-    return sum(item.bits.numbers for item in mechanism.cache(t))
-
-
 def growth(mechanism: Mechanism) -> str:
     """How the cache grows with t: constant, log t or t."""
     one, two, four = (mechanism.cache_bits(1 << shift) for shift in (20, 21, 22))
     if one == two == four:
         return "constant"
     return "log t" if four - two == two - one else "t"
-
-
-def _read(mechanism: Mechanism) -> int:
-    return mechanism.read_bits() // mechanism.p
-
-
-def _carried(mechanism: Mechanism) -> str:
-    return (
-        "\n".join(
-            f"{item.kind}: {item.bits}" for item in mechanism.cache(TOKENS) if item.bits.total
-        )
-        or "nothing"
-    )
-
-
-def _with_convolution(cls: type[Mechanism], carried: str) -> str:
-    has = any(f.name == "conv" and f.default == 0 for f in fields(cls))
-    buffer = "   (+ min(t, conv - 1) inputs of each channel of a short convolution)" if has else ""
-    return carried + buffer
-
-
-def _sizes(cls: type[Mechanism]) -> Iterator[tuple[str, Any, str]]:
-    for f in fields(cls):
-        yield f.name, f.default, f.metadata.get("text", "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from separatrix.cli.printing import rows_table
 from separatrix.cli.report.notation import theorem_name
-from separatrix.core.document import Document, Heading, Line, Part, Table
+from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.document.cells import NONE, ends, guessed
 from separatrix.core.document.markdown import plain
 from separatrix.core.evidence.outcome import Outcome
@@ -177,19 +178,15 @@ def _grids(summary: Summary) -> str:
 
 def document(summary: Summary, bullet: str = "") -> Document:
     """Both tables and the notes."""
-    parts: list[Part] = [_table(best_rows(summary))]
+    parts: list[Part] = [rows_table(best_rows(summary))]
     if rows := seed_rows(summary):
-        parts += [Heading("Every seed" if bullet else ""), _table(rows)]
+        parts += [Heading("Every seed" if bullet else ""), rows_table(rows)]
     return Document(*parts, Heading(), *(Line(f"{bullet}{note}") for note in notes(summary)))
 
 
 def markdown(summary: Summary) -> str:
     """The same as a section of a page."""
     return f"## {plain(summary.name)}\n\n{document(summary, '- ').markdown()}"
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    return Table([list(row.values()) for row in rows], list(rows[0]))
 
 
 def data(summary: Summary) -> dict[str, Any]:

@@ -49,44 +49,35 @@ def describe(name: str) -> list[tuple[str, str]]:
         raise UnknownNameError.of("task", name, known, listing="separatrix list tasks")
     cls = known[name]
     words = cls.words
+    chains = [one for one, kind in TASKS.items() if kind.thoughts]
     written = f"; thought={'|'.join(cls.thoughts)}" if cls.thoughts else ""
     shifts = (f"{shift}: {text}" for shift, text in cls.shifts.items())
     sizes = [_size(parse_any_task(text)) for text in (grid(name) if cls.grid else ())]
     called = [f"{name}:{one} is {size}" for one, size in presets(cls.grid or ("",)).items() if size]
     places = "several tokens" if cls.several else "the last token"
+    several = QUESTIONS[name].words if name in QUESTIONS else None
     parts = [
         (f"{name}: {cls.title}", words.definition),
         (
             "written as" if cls is Thought else "sizes",
             f"{Thought.usage if cls is Thought else _usage(name)}{written}",
         ),
-        ("composition tasks", ", ".join(_with_chains()) if cls is Thought else ""),
+        ("composition tasks", ", ".join(chains) if cls is Thought else ""),
         ("drawn", words.drawn),
         ("answers", cls.due or f"due after {places}; the loss is taken there"),
         ("prefix classes", words.counted),
         ("shifts (shift=...)", "\n".join(shifts)),
         ("from easy to hard", "\n".join(sizes)),
         ("presets", "\n".join(called)),
-        *_questions(name),
+        (
+            "several answers per prompt (queries=...)",
+            f"{several.definition}\n\n{several.drawn}" if several else "",
+        ),
+        ("prefix classes with several answers", several.counted if several else ""),
+        ("with several answers", "\n".join(_size(parse_any_task(text)) for text in asked(name))),
         ("source", words.origin),
     ]
     return [(heading, text) for heading, text in parts if text]
-
-
-def _questions(name: str) -> list[tuple[str, str]]:
-    """What `queries=` makes of a task, where it takes it."""
-    if name not in QUESTIONS:
-        return []
-    words = QUESTIONS[name].words
-    return [
-        ("several answers per prompt (queries=...)", f"{words.definition}\n\n{words.drawn}"),
-        ("prefix classes with several answers", words.counted),
-        ("with several answers", "\n".join(_size(parse_any_task(text)) for text in asked(name))),
-    ]
-
-
-def _with_chains() -> list[str]:
-    return [name for name, cls in TASKS.items() if cls.thoughts]
 
 
 def _size(task: Task | TextTask) -> str:
