@@ -13,7 +13,6 @@ from typing import Any
 from separatrix.proofs.derivations import (
     automaton,
     brackets,
-    cgram,
     counted,
     counting,
     encoder,
@@ -50,7 +49,6 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         automaton,
         thought,
         lookups,
-        cgram,
         induction,
         khop,
         counting,

@@ -13,9 +13,9 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import around, count, reads
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Kinds, fetch_partners, look
+from separatrix.proofs.derivations.parts.flagged import Kinds, look
 from separatrix.proofs.derivations.parts.live_parts import live_of
-from separatrix.proofs.derivations.parts.reading import lead_of
+from separatrix.proofs.derivations.parts.reading import Reading, lead_of
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import rounded
 from separatrix.proofs.machine import RESIDUAL, add, stacked
@@ -63,15 +63,20 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     stream = Stream.of(model, task.length, _BITS, arithmetic)
     # a place of the first string is its own partner
     partner = np.arange(task.length) % task.n
-    fetched = fetch_partners(stream, first, partner, slice(0, _BITS), _FETCHES)
+    head, places = first.softmax_head(), np.arange(task.length)
+    at = stream.by_place
+    reading = Reading.each(first, head, at, at, partner, _FETCHES, places=places)
+    fetched = reading.written(
+        head.values(stream.by_token.rows(slice(0, _BITS)), first.where), at.hull()
+    )
     # a token at any place, and what it has fetched: the same bit, or the other
     bit, other = (grid.ravel() for grid in np.indices((_BITS, _BITS)))
-    rows = add(stream.by_token.rows(bit), fetched.written.rows(other), RESIDUAL)
+    rows = add(stream.by_token.rows(bit), fetched.rows(other), RESIDUAL)
     after = first.after_mlp(rows)
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
     looked = look(model, second, kinds, kinds, task.length, (1, 0))
-    left = first.left([fetched.written.rows(other)], [rows], [after])
-    layer = fetched.reading.layer(_FETCHES, left)
+    left = first.left([fetched.rows(other)], [rows], [after])
+    layer = reading.layer(_FETCHES, left)
     return derived(arithmetic, [layer, looked.layer], looked.margin)
 
 

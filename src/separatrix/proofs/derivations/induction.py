@@ -1,5 +1,6 @@
-"""Induction heads: a layer that brings every token those before it, and one that finds where the
-last c tokens stood before and reads what stood behind them.
+"""Induction heads: a layer that brings every token those before it, by heads or, for c-grams, by a
+short convolution; and one that finds where the last c tokens stood before and reads what stood
+behind them.
 
 A score is a sum over g = 1, ..., c of what one token says of another: the query's g-th from its
 end, and the g-th before the place that is scored. Every number of a key is told by one of them, and
@@ -10,6 +11,7 @@ all others by the smallest of these leads.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations import cgram, lookups
+from separatrix.proofs.derivations import lookups
 from separatrix.proofs.derivations.parts.compared import least_of
 from separatrix.proofs.derivations.parts.derivation import (
     Derivation,
@@ -33,6 +35,7 @@ from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, numbers, readout
 from separatrix.proofs.derivations.parts.steps import Apart
 from separatrix.proofs.derivations.parts.stream import Embedded
+from separatrix.proofs.derivations.parts.taps import exact_taps
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, stacked
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.base.task import Tokens
@@ -41,6 +44,7 @@ from separatrix.tasks.recall import PROMISED
 MOST_COMPARED = 1 << 16
 _BRINGS = "the tokens at these offsets"
 _FINDS = "what stood behind the same tokens"
+_FOLLOWED = "what followed the context, letter by letter"
 
 
 def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -52,17 +56,38 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     before = task.c if isinstance(task, CGram) else 1
     first, second = live_of(model, 2, placed=False, start=True)
     brought, views = _brought(task, model, first, before, arithmetic)
-    head, where = second.softmax_head(), second.where
+    found, margin = _found(task, model, second, views, task.length + 1, _FINDS)
+    heads = {"most_heads": before} if before > 1 else {}
+    return derived(arithmetic, [brought, found], margin, **heads)
+
+
+def derive_tapped(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The same behind a short convolution, without a start token."""
+    first, second = live_of(model, 2, placed=False)
+    taps = exact_taps(model, first, task.length)
+    views = taps.views(Embedded.of(model, task.length, arithmetic).tokens(), task.c)
+    found, margin = _found(task, model, second, views, task.length, _FOLLOWED)
+    return derived(arithmetic, [taps.layer(f"{task.c} tokens before"), found], margin)
+
+
+def _found(
+    task: Task, model: Model, part: Live, views: list[Enclosure], keys: int, finds: str
+) -> tuple[Layer, Fraction]:
+    """The second layer, among so many keys, and the lead of the right logit. `views`: tokens before
+    it, a row for each id and then one for none: by their own id, and by that of the token 1, ..., c
+    before them.
+    """
+    head, where = part.softmax_head(), part.where
     every = views[0].hull()
     numbers(head, head.keys(every, None, where), where, every)
-    lead, lowest, terms = _lead(views, head, Apart(task.length), where)
+    lead, lowest, terms = _lead(views, head, Apart(task.length), finds, where)
     reading = Reading.of(
-        second,
+        part,
         head,
         lead,
         head.values(every, where),
         queries=task.vocabulary,
-        keys=task.length + 1,
+        keys=keys,
         key_numbers=terms,
         lowest=lambda: lowest,
     )
@@ -70,19 +95,16 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     ids = slice(start, start + task.answers)
     written = head.written(reading.read(head.values(views[0].rows(ids), where)), every, where)
     mixed = add(every.repeated(task.answers), written, RESIDUAL)
-    after = second.after_mlp(mixed)
-    second.after(every, reading.anywhere(every))
-    found = reading.layer(_FINDS, second.left([written], [mixed], [after]))
-    heads = {"most_heads": before} if before > 1 else {}
-    return derived(arithmetic, [brought, found], readout(model, after), **heads)
+    after = part.after_mlp(mixed)
+    part.after(every, reading.anywhere(every))
+    found = reading.layer(finds, part.left([written], [mixed], [after]))
+    return found, readout(model, after)
 
 
 def _brought(
     task: Task, model: Model, part: Live, before: int, arithmetic: Arithmetic
 ) -> tuple[Layer, list[Enclosure]]:
-    """The first layer, and tokens behind it, a row for each id and then one for none: by their own
-    id, and by that of the token 1, ..., c before them.
-    """
+    """The first layer, and tokens behind it, as `_found` takes them."""
     at = Embedded.of(model, task.length + 1, arithmetic)
     letters, places, none = slice(0, task.vocabulary), slice(1, None), slice(-1, None)
     start = at.start(task.vocabulary)
@@ -108,7 +130,9 @@ def _brought(
     return layer, views
 
 
-def _lead(views: list[Enclosure], head: Head, apart: Apart, where: str) -> tuple[Lead, float, int]:
+def _lead(
+    views: list[Enclosure], head: Head, apart: Apart, finds: str, where: str
+) -> tuple[Lead, float, int]:
     """The lead of the place behind the same tokens; at or below every score of such a place; and
     the numbers of a key in use. Raises CheckFailed where another place may win.
     """
@@ -119,21 +143,25 @@ def _lead(views: list[Enclosure], head: Head, apart: Apart, where: str) -> tuple
     # each number is taken from those tokens that tell it best
     loose = [q.rad.max(0) * k.size.max(0) + q.size.max(0) * k.rad.max(0) for q, k in pairs]
     teller = np.argmin(loose, axis=0)
-    told = [_own(q.mid * (teller == number), k.mid) for number, (q, k) in enumerate(pairs)]
+    asking, keys = (
+        [table.only(teller == number) for number, table in enumerate(tables)]
+        for tables in (asking, keys)
+    )
+    told = [_own(q.mid, k.mid) for q, k in zip(asking, keys, strict=True)]
     among, over_none, lowest = map(list, zip(*told, strict=True))
-    asked = _widest(asking, teller)
+    used = np.any([table.used for table in asking], 0)
 
     def error(tables: list[Enclosure]) -> float:
-        scores = Scores(_widest(tables, teller), asked.used, f"{where}, scores")
-        return float(scores.errors(asked).max())
+        scores = Scores(stacked(*tables), used, f"{where}, scores").of(*asking)
+        return sum(float(scores.errors(table).max()) for table in asking)
 
     # what is left where there is no token is told less closely than tokens are
     right = error([table.rows(slice(0, -1)) for table in keys])
     leads = [
-        least_of(among, right, _FINDS, where),
-        least_of(over_none, (right + error(keys)) / 2, _FINDS, where),
+        least_of(among, right, finds, where),
+        least_of(over_none, (right + error(keys)) / 2, finds, where),
     ]
-    terms = int((asked.used & _widest(keys, teller).used).sum())
+    terms = int((used & stacked(*keys).used).sum())
     return min(leads, key=lambda one: one.least), sum(lowest) - right * (1 + 2.0**-40), terms
 
 
@@ -154,14 +182,13 @@ def _own(queries: Array, keys: Array) -> tuple[float, float, float]:
     return gap, none, least
 
 
-def _widest(tables: list[Enclosure], teller: NDArray[np.int64]) -> Enclosure:
-    """One row: of each number the largest size and radius in the table that tells it."""
-    columns = np.arange(len(teller))
-    size, rad = (
-        np.stack(rows)[teller, columns][None]
-        for rows in zip(*((np.abs(x.mid).max(0), x.rad.max(0)) for x in tables), strict=True)
+def cgram_asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:
+    """Prompts whose last c letters stand once before the end."""
+    met = (
+        np.lib.stride_tricks.sliding_window_view(tokens, task.c, 1)[:, :-1]
+        == tokens[:, None, -task.c :]
     )
-    return tables[0].like(size, rad)
+    return met.all(2).sum(1) == 1
 
 
 def noisy_asked(task: NoisyRecall, tokens: Tokens) -> NDArray[np.bool_]:
@@ -178,6 +205,7 @@ def noisy_asked(task: NoisyRecall, tokens: Tokens) -> NDArray[np.bool_]:
 
 
 DERIVATIONS: tuple[Derivation[Any], ...] = (
+    Derivation(name="cgram", task=CGram, derive=derive_tapped, asked=cgram_asked),
     Derivation(
         name="induction-recall",
         task=Recall,
@@ -187,5 +215,5 @@ DERIVATIONS: tuple[Derivation[Any], ...] = (
     ),
     Derivation(name="induction-mqar", task=MQAR, derive=derive, asked=lookups.mqar_asked),
     Derivation(name="induction-noisy-recall", task=NoisyRecall, derive=derive, asked=noisy_asked),
-    Derivation(name="induction-cgram", task=CGram, derive=derive, asked=cgram.asked),
+    Derivation(name="induction-cgram", task=CGram, derive=derive, asked=cgram_asked),
 )

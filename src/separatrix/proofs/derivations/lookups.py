@@ -100,21 +100,11 @@ def look_up(
     if pairs.absent:
         # a key stands first
         read = stacked(read, head.values(at.places(slice(0, 1), keys), where))
-    return answered(model, reading, stream, read, "the value of the key")
-
-
-def answered(
-    model: Model, reading: Reading, stream: Stream, values: Enclosure, fetches: str
-) -> tuple[Layer, Fraction]:
-    """The proof of a head that reads one of these values, a row for each answer, and the lead of
-    the right logit.
-    """
-    part, where = reading.part, reading.part.where
-    fetched = reading.read(values)
-    at = stream.last.hull()
-    written = reading.head.written(fetched, at, where)
-    after = stream.after(part, written, reading.anywhere(at))
-    return reading.layer(fetches, after.left(part, written)), prove_readout(model, after.stream)
+    at_last = stream.last.hull()
+    written = reading.written(read, at_last)
+    after = stream.after(part, written, reading.anywhere(at_last))
+    found = reading.layer("the value of the key", after.left(part, written))
+    return found, prove_readout(model, after.stream)
 
 
 def shifted_head(part: Live) -> Head:

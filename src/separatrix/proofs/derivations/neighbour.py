@@ -19,7 +19,6 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.compared import least_of
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Partners, fetch_partners
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import Reading, lead_of, numbers
@@ -43,8 +42,11 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
     stream = Stream.of(model, task.length, task.strings, arithmetic)
     # what the two strings without and with all bits do is what every string does, bit by bit
     ends = np.array([0, task.strings - 1])
-    fetched = fetch_partners(stream, first, np.arange(task.length) // 2 * 2, ends, _FETCHES)
-    tokens = _Tokens.of(task, model, stream, first, fetched)
+    at, places = stream.by_place, np.arange(task.length)
+    head = first.softmax_head()
+    fetched = Reading.each(first, head, at, at, places // 2 * 2, _FETCHES, places=places)
+    written = fetched.written(head.values(stream.by_token.rows(ends), first.where), at.hull())
+    tokens = _Tokens.of(task, model, stream, first, written)
     head = second.full_head()
     where = second.where
     values = head.values(tokens.labels, where)
@@ -60,7 +62,7 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
     before = add(tokens.last, written, RESIDUAL)
     after = second.after_mlp(before)
     layers = [
-        fetched.reading.layer(_FETCHES, tokens.left),
+        fetched.layer(_FETCHES, tokens.left),
         reading.layer(_FINDS, second.left([written], [before], [after])),
     ]
     return derived(arithmetic, layers, lead_of(model, after, np.arange(task.V)))
@@ -88,12 +90,12 @@ class _Tokens:
 
     @classmethod
     def of(
-        cls, task: Neighbour, model: Model, stream: Stream, part: Live, fetched: Partners
+        cls, task: Neighbour, model: Model, stream: Stream, part: Live, written: Enclosure
     ) -> _Tokens:
+        """`written`: what a label fetches, a row for each of the two strings."""
         head = part.full_head()
         labels = stream.by_token.rows(slice(task.strings, task.vocabulary))
         strings = stream.by_token.rows(slice(0, task.strings)).hull()
-        written = fetched.written
         before = add(labels.hull(), written, RESIDUAL)
         near = part.after_mlp(before)
         embedded = _bits_of(model.embed.weight[: task.strings].numpy(), task.d)

@@ -1,8 +1,7 @@
-"""Proves a layer in which every place fetches what stands at one other place, or at its own; and
-one in which the last token looks for any flag, and what the head makes of it.
+"""Proves a layer in which the last token looks for any flag, and what the head makes of it.
 
-Tokens are of two kinds before the latter: plain ones and flagged ones, each an enclosure with a row
-per class of them. Every flagged key outscores every plain one, so that with a flag anywhere the
+Tokens are of two kinds before it: plain ones and flagged ones, each an enclosure with a row per
+class of them. Every flagged key outscores every plain one, so that with a flag anywhere the
 head reads flagged values, and without one it reads plain values.
 """
 
@@ -10,16 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Live
-from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
+from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
@@ -27,7 +22,6 @@ from separatrix.proofs.derivations.parts.reading import (
     numbers,
     with_sinks,
 )
-from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Enclosure, Scores, hull, stacked
 
@@ -114,33 +108,3 @@ def look(
     )
     layer = Layer(said, "layers", scores.terms, head.value_numbers, head.assumes)
     return Looked(layer=layer, margin=min(margins))
-
-
-class Partners(NamedTuple):
-    """What the layer writes: a row per token that may stand at the place asked for."""
-
-    reading: Reading
-    written: Enclosure
-
-
-def fetch_partners(
-    stream: Stream,
-    part: Live,
-    place: NDArray[np.int64],
-    tokens: NDArray[np.int64] | slice,
-    fetches: str,
-) -> Partners:
-    """Place i reads place `place[i]`, which is i or one before it, where one of the ids `tokens`
-    stands. Raises CheckFailed where some other place may win, now or among those not yet read.
-    """
-    head = part.softmax_head()
-    where = part.where
-    count = len(stream.by_place.mid)
-    if len(place) != count or (place > np.arange(count)).any():
-        raise CheckFailed(f"{where}: a place would have to read one that comes after it")
-    keys = head.keys(stream.by_place, np.arange(count), where)
-    queries = Queries.alone(head.asked(stream.by_place, np.arange(count), where))
-    values = head.values(stream.by_token, where)
-    hop = Wanted.each(fetches, place)
-    reading = Reading.won(part, head, queries, keys, hop, values.hull())
-    return Partners(reading, reading.written(values.rows(tokens), stream.by_place.hull()))

@@ -20,7 +20,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import Array, Enclosure
+from separatrix.proofs.machine import Array, Enclosure, stacked
 
 _MAPS = ("v.weight", "b.weight", "c.weight", "o.weight", "conv.weight")
 
@@ -51,6 +51,22 @@ class Taps:
     @property
     def lags(self) -> range:
         return range(int(self.back.max(initial=0)) + 1)
+
+    def views(self, rows: Enclosure, before: int) -> list[Enclosure]:
+        """Tokens behind this layer, a row for each id and then one for none: by their own id, and
+        by that of the token 1, ..., `before` before them. `rows`: what tokens of each id hold.
+        """
+        every = rows.hull()
+        found = [self.beside(stacked(rows, every), every)]
+        anyone = self.beside(every, every).repeated(len(rows.mid) + 1)
+        for back in range(1, before + 1):
+            some = self.back == back
+            mid, rad = anyone.mid.copy(), anyone.rad.copy()
+            for numbers, held in ((mid, rows.mid), (rad, rows.rad)):
+                numbers[:-1, self.target[some]] = held[:, self.source[some]]
+                numbers[-1, self.target[some]] = 0.0
+            found.append(rows.like(mid, rad))
+        return found
 
     def beside(self, rows: Enclosure, before: Enclosure) -> Enclosure:
         """The rows with whatever is brought to them; `before` (one row): what any token holds."""
