@@ -19,8 +19,7 @@ from separatrix.cli.main import app
 from separatrix.core.errors import ConfigError, SizeError, SpecError
 from separatrix.models.released import Ids, Released
 from separatrix.tasks import parse_any_task, parse_task
-from separatrix.tasks.exports.asking import Asking, asking
-from separatrix.tasks.exports.fitting import longest
+from separatrix.tasks.exports.asking import Asking, asking, longest
 from separatrix.tasks.labels import token_labels
 
 transformers = pytest.importorskip("transformers")

@@ -21,7 +21,7 @@ from separatrix.tasks.audits import audit, audit_texts, legend, table
 from separatrix.tasks.audits.run import beyond, measure
 from separatrix.tasks.base.described import add_sizes, file_name
 from separatrix.tasks.exports import FORMATS, export, rows_of
-from separatrix.tasks.exports.fitting import counter, fitted
+from separatrix.tasks.exports.asking import counter, fitted
 from separatrix.tasks.labels import LABELS, split_labels, token_labels
 from separatrix.tasks.measured import best_of, level, measured
 from separatrix.tasks.resized import resized

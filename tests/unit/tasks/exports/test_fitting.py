@@ -12,8 +12,7 @@ from separatrix.cli.main import app
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.tasks import Task, parse_any_task
 from separatrix.tasks.exports import export
-from separatrix.tasks.exports.asking import description, most_written
-from separatrix.tasks.exports.fitting import counter, fitted, longest
+from separatrix.tasks.exports.asking import counter, description, fitted, longest, most_written
 from separatrix.tasks.exports.source import TextSource, TokenSource
 
 ROWS = {"train": 3, "test": 9}
