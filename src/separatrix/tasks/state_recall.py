@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
@@ -21,7 +20,9 @@ def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generat
     From the last swap back: a uniform one keeps what stands at a pointer there with probability
     1 - 2/P. j uniform ones lead from a pointer to itself with probability e_j, to any other d_j.
     """
-    ids = _ids(P)
+    ids = np.zeros((P, P), np.int64)
+    one, two = swapped(P)
+    ids[one, two] = ids[two, one] = np.arange(len(one))
     swaps = np.empty((len(asked), K), np.int64)
     at = asked
     for left in range(K - 1, -1, -1):
@@ -62,22 +63,17 @@ def kept(P: int, K: int) -> Fraction:
     return home * ((1 - Fraction(2, P)) / (P * whole) + Fraction(2, P * P) / other)
 
 
-def partners(P: int) -> Tokens:
-    """(swaps, P): which pointer each swap exchanges a pointer with; itself where it takes no
-    part.
-    """
+@lru_cache
+def swapped(P: int) -> tuple[Tokens, Tokens]:
+    """The two pointers that each swap exchanges."""
     one, two = np.triu_indices(P, 1)
-    partners = np.tile(np.arange(P), (len(one), 1))
-    every = np.arange(len(one))
-    partners[every, one], partners[every, two] = two, one
-    return partners
+    return one, two
 
 
-def _ids(P: int) -> Tokens:
-    ids = np.zeros((P, P), np.int64)
-    one, two = np.triu_indices(P, 1)
-    ids[one, two] = ids[two, one] = np.arange(len(one))
-    return ids
+def exchanged(pointer: Tokens, swap: Tokens, P: int) -> Tokens:
+    """What a swap makes of a pointer: the other one of the two, itself where it takes no part."""
+    one, two = (ends[swap] for ends in swapped(P))
+    return np.where(one == pointer, two, np.where(two == pointer, one, pointer))
 
 
 def _other(one: Tokens, two: Tokens, P: int, rng: np.random.Generator) -> Tokens:
@@ -198,7 +194,8 @@ class StateRecall(Composition, Task):
         _, _, swaps, _ = self.token_ids.values()
         if token not in swaps:
             return super().word(token)
-        return "{}~{}".format(*_swapped(self.P)[token - swaps.start])
+        one, two = swapped(self.P)
+        return f"{one[token - swaps.start]}~{two[token - swaps.start]}"
 
     @property
     def swaps(self) -> int:
@@ -260,10 +257,9 @@ class StateRecall(Composition, Task):
         """(batch, K): where what a pointer points to stood before the last swap, before the last
         but one, ..., before the first.
         """
-        partner = partners(self.P)
         chain = np.empty(swaps.shape, np.int64)
         for place in range(swaps.shape[1]):
-            chain[:, place] = pointer = partner[swaps[:, -1 - place], pointer]
+            chain[:, place] = pointer = exchanged(pointer, swaps[:, -1 - place], self.P)
         return chain
 
     def chain(self, tokens: Tokens) -> Tokens:
@@ -278,8 +274,3 @@ class StateRecall(Composition, Task):
         cell = pointers[rows, traced[:, -1]]
         _, cells, _, names = self.token_ids.values()
         return np.column_stack((names.start + traced, cells.start + cell, memory[rows, cell]))
-
-
-@lru_cache
-def _swapped(P: int) -> list[tuple[int, int]]:
-    return list(combinations(range(P), 2))

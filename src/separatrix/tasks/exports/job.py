@@ -20,6 +20,7 @@ from math import sqrt
 from typing import Any
 
 from separatrix.core.errors import SizeError
+from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.exports.source import Drawn, Rows, Source
 
@@ -166,11 +167,11 @@ class Job:
             yield drawn, selection.take(drawn.keys, drawn.answers)
 
     def _too_few(self) -> SizeError:
-        low = 0
-        high = self.rows
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._smaller(middle)._fits() else (low, middle)
+        half = 1 + self.rows // 2
+        too_many = first_size(
+            lambda rows: not self._smaller(rows)._fits(), 1, limit=self.rows - 1, near=half
+        )
+        low = (too_many or self.rows) - 1
         rows = " ".join(f"--{name} {count}" for name, count in self._smaller(low).splits.items())
         return SizeError(
             f"{self.source.task.spec}: there are no {self.rows:,} different instances with answers"

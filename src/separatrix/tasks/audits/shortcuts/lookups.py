@@ -10,6 +10,7 @@ from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks import Copying
 from separatrix.tasks.audits.shortcuts.views import one_by_one
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.state_recall import exchanged
 
 if TYPE_CHECKING:
     from separatrix.tasks import (
@@ -72,9 +73,7 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
     memory, cells, swaps, asked = task.read(tokens)
     values = np.take_along_axis(memory, cells, axis=1)
     rows = np.arange(len(tokens))
-    one, two = np.triu_indices(task.P, 1)
-    swap = swaps[:, -1]
-    last = np.where(one[swap] == asked, two[swap], np.where(two[swap] == asked, one[swap], asked))
+    last = exchanged(asked, swaps[:, -1], task.P)
     often = np.stack([(values == value).sum(axis=1) for value in range(task.V)], axis=1)
     return np.column_stack((values[rows, asked], values[rows, last], often.argmax(axis=1)))
 
