@@ -27,7 +27,7 @@ from separatrix.tasks.lookups import Eva as Eva
 from separatrix.tasks.lookups import Index as Index
 from separatrix.tasks.recall import Recall as Recall
 from separatrix.tasks.mqar import MQAR as MQAR
-from separatrix.tasks.noisy_recall import NoisyRecall as NoisyRecall
+from separatrix.tasks.recall import NoisyRecall as NoisyRecall
 from separatrix.tasks.fuzzy_recall import FuzzyRecall as FuzzyRecall
 from separatrix.tasks.copying import Copying as Copying
 from separatrix.tasks.copying import SelectiveCopying as SelectiveCopying
@@ -41,7 +41,7 @@ from separatrix.tasks.sums import ThreeSum as ThreeSum
 from separatrix.tasks.counting import Counting as Counting
 from separatrix.tasks.tracking import Parity as Parity
 from separatrix.tasks.tracking import Modular as Modular
-from separatrix.tasks.majority import Majority as Majority
+from separatrix.tasks.counting import Majority as Majority
 from separatrix.tasks.strings import Equality as Equality
 from separatrix.tasks.strings import Disjointness as Disjointness
 from separatrix.tasks.dyck import Dyck as Dyck

@@ -165,11 +165,6 @@ class Thought(Around):
         return self.task
 
     @property
-    def worded(self) -> Task:
-        """With the values alone: in words, pairs are written as these too."""
-        return self if self.form == "values" else Thought(task=self.task)
-
-    @property
     def definition(self) -> str:
         """And what the ids of pairs are."""
         told = super().definition

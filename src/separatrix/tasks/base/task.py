@@ -323,11 +323,6 @@ class Task(Described):
         """The task that a question is about: of a chain of thought, the one whose chain it is."""
         return self
 
-    @property
-    def worded(self) -> Task:
-        """The task that asks the same where tokens are written as words."""
-        return self
-
     def answer_word(self, answer: int) -> str:
         """An answer as it is to be written."""
         return str(answer)

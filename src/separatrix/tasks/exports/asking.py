@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError
 from separatrix.core.numbers.first_size import first_size
-from separatrix.tasks import PLAIN, Task
+from separatrix.tasks import PLAIN, Task, Thought
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.replies import Shape, partly
 from separatrix.tasks.exports.source import AS_THEY_ARE, Source, manner, source_of
@@ -43,6 +43,15 @@ def most_written(source: Source[Any], *, steps: bool) -> int:
     if steps:
         return max(_LEAST_TOKENS, source.words * _TOKENS_A_WORD)
     return _SHORT_TOKENS * (1 if source.shape.kind == "number" else source.shape.size)
+
+
+def refuse_pairs(task: Task | TextTask) -> None:
+    """Raises SpecError for pairs of a chain of thought, which are written as its values."""
+    if isinstance(task, Thought) and task.form == "pairs":
+        values = replace(task, form="values").spec
+        raise SpecError(
+            f"{task.spec}: asked in words it is the same as thought=values; take {values}"
+        )
 
 
 class Question(NamedTuple):
@@ -89,6 +98,7 @@ def asking(
     tokens written as others `instead`. Raises SizeError where there are not so many different ones,
     SpecError for thought=pairs.
     """
+    refuse_pairs(task)
     source = source_of(task, instead)
     splits = {"train": shots, "test": number}
     job = Job(source, {name: rows for name, rows in splits.items() if rows}, seed)

@@ -22,15 +22,8 @@ def write_lines(job: Job, folder: Path, columns: Collection[str] | None = None) 
     for split, batches in job.drawn():
         with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
             for rows in batches:
-                file.writelines(
-                    _lines(
-                        {
-                            name: values
-                            for name, values in rows.items()
-                            if columns is None or name in columns
-                        }
-                    )
-                )
+                named = {name: rows[name] for name in rows if columns is None or name in columns}
+                file.writelines(_lines(named))
 
 
 def _lines(rows: Rows) -> Iterator[str]:

@@ -15,7 +15,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import SpecError
 from separatrix.core.evidence.canonical import package_version
 from separatrix.tasks.base.described import file_name
 from separatrix.tasks.exports import files, replies
@@ -24,6 +23,7 @@ from separatrix.tasks.exports.asking import (
     STEPS_END,
     description,
     most_written,
+    refuse_pairs,
 )
 from separatrix.tasks.exports.card import Function, card, dumped, level_of, probability
 from separatrix.tasks.exports.job import Job
@@ -145,11 +145,7 @@ def write(job: Job, folder: Path) -> None:
     Raises SpecError for thought=pairs.
     """
     source = job.source
-    if source.worded != source.task.spec:
-        raise SpecError(
-            f"{source.task.spec}: asked in words it is the same as thought=values; export"
-            f" {source.worded} to lm-eval"
-        )
+    refuse_pairs(source.task)
     files.write_lines(job, folder, _COLUMNS)
     loader = _LOADER.format(shape=repr(source.shape), lead=repr(source.lead))
     reader = inspect.getsource(replies).replace("from typing import NamedTuple\n", _IMPORTS, 1)

@@ -169,8 +169,6 @@ class Source(ABC, Generic[Asked]):
     spec: str
     """The text that asks for these rows."""
     columns: tuple[Column, ...]
-    worded: str
-    """The text of the task that asks the same where everything is written as words."""
     guess: str
     """The guess that `chance` is the accuracy of."""
     lead: str
@@ -252,7 +250,6 @@ class TokenSource(Source[Task]):
         self._worder = Worder(task, instead)
         self.length = task.length
         self.stepwise = task.stepwise
-        self.worded = task.worded.spec
         self.lead = "".join(
             f"{part}\n\n" for part in (definition(asked), *([legend(instead)] if instead else []))
         )
@@ -377,7 +374,6 @@ class TextSource(Source[TextTask]):
         self._choices = self.shape.size == 1 and bool(first.choices)
         few = self._choices and len(first.choices) <= MOST_CHOICES
         self.choices = "choices" if few else None
-        self.worded = task.spec
         self.chance = task.chance
         self.words = 4 + sum(len(step.split()) for step in first.steps)
         self._steps = bool(first.steps)

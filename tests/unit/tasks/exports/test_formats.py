@@ -19,6 +19,7 @@ from support.worded import answer_in_words, tokens_of
 from separatrix.core.errors import SpecError
 from separatrix.tasks import TASKS, Composition, Task, Thought, parse_task
 from separatrix.tasks.exports import SPLITS, export
+from separatrix.tasks.exports.asking import asking
 from separatrix.tasks.exports.card import REFERENCES, Function, dumped, references
 from separatrix.tasks.exports.replies import read
 from separatrix.tasks.exports.source import TextSource, TokenSource, definition, drawn
@@ -121,17 +122,14 @@ def test_pairs_say_what_their_ids_are(tmp_path: Path) -> None:
 
 
 def test_pairs_are_not_asked_in_words(tmp_path: Path) -> None:
-    with pytest.raises(
-        SpecError,
-        match=("thought=values"),
-    ):
-        export(
-            parse_task("seqcomp:L=2,m=5,n_1=2,thought=pairs"),
-            format="lm-eval",
-            out=tmp_path / "new" / "a",
-            splits=SIZES,
-        )
+    """Neither by the harness nor by `evaluate`, which asked for the values without a word."""
+    task = parse_task("seqcomp:L=2,m=5,n_1=2,thought=pairs")
+    with pytest.raises(SpecError, match="thought=values"):
+        export(task, format="lm-eval", out=tmp_path / "new" / "a", splits=SIZES)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SpecError, match="thought=values"):
+        asking(task, shots=0, number=2, seed=0)
+    assert asking(parse_task(task.spec.replace("pairs", "values")), shots=0, number=2, seed=0)
 
 
 @each("cls", [*TASKS.values(), *TEXT_TASKS.values(), Thought])
