@@ -34,7 +34,7 @@ import numpy as np
 from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
-from separatrix.constructions.parts.readers import Reader
+from separatrix.constructions.parts.readers import InPairs, Read, Reader
 from separatrix.constructions.parts.spaces import Spaces, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -78,13 +78,15 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         target = slice(start + bits * one.head, start + bits * (one.head + 1) + alone)
         one.write(model, space, read, target)
     threshold(mlp_after(model, first.place), space["fetched"], space["before"])
-    Reader(second.place, start=second.start, slow=second.slow, tokens=tokens).write(
-        model,
-        query=[(space["code"], SCALE), (space.first("before", many - bits - alone), SCALE)],
-        key=[(space.first("before", many - alone) if second.slow else space["before"], SCALE)],
-        value=[(space["code"], 1.0)],
-        target=space["read"],
-    )
+    reader = Reader(second.place, start=second.start)
+    asked = [(space["code"], SCALE), (space.first("before", many - bits - alone), SCALE)]
+    found: Read = {"value": [(space["code"], 1.0)], "target": space["read"]}
+    if second.slow is None:
+        reader.write(model, query=asked, key=[(space["before"], SCALE)], **found)
+    else:
+        slow = InPairs(second.slow, bits, before, tokens)
+        key = [(space.first("before", many - alone), SCALE)]
+        reader.write_slow(model, slow, query=asked, key=key, **found)
     threshold(mlp_after(model, second.place), space["read"], space["answer"])
     first_answer = task.first_value if isinstance(task, MQAR) else 0
     ids = first_answer + np.arange(task.answers)

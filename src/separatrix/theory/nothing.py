@@ -20,7 +20,7 @@ from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
-from separatrix.theory.solves.recall import comparing, wanted_by
+from separatrix.theory.solves.recall import Wanted, comparing, wanted_by
 from separatrix.theory.solves.room import TAGS, bits_of
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
@@ -120,7 +120,7 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
         case _ if wanted is not None:
             if any(comparing(architecture, wanted, n + 1)):
                 return unplaced(architecture, n)
-            return uncompared(architecture, wanted.key, wanted.slow, n + 1)
+            return uncompared(architecture, wanted.key, wanted, n + 1)
         case _:
             return None if moved is None else unmultiplied(architecture, moved, n)
 
@@ -270,10 +270,10 @@ def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
 
 
 def uncompared(
-    architecture: Architecture, needed: int, bits: int = 0, tokens: int = 0
+    architecture: Architecture, needed: int, wanted: Wanted | None = None, tokens: int = 0
 ) -> Words | None:
-    """Why no full layer compares contents of so many dimensions; None where one does. `bits`: of
-    the contents, where slow pairs would do for so many tokens.
+    """Why no full layer compares contents of so many dimensions; None where one does. `wanted`:
+    what slow pairs would do as well, for so many tokens.
     """
     heads = list(full_heads(architecture))
     most = max((one.content_dims for one in heads), default=needed)
@@ -289,15 +289,13 @@ def uncompared(
         return _POSITIONS[architecture.positions]
     if not most:
         turned = "rotations turn every key dimension"
-        slow = range(1, bits) if tokens else ()
-        held = max(
-            (b for b in slow if any(one.slow_lead(b, tokens, values=1) for one in heads)), default=0
-        )
-        if held:
+        letter, many = (0, 1) if wanted is None else (wanted.letter, wanted.before)
+        each = (b for b in range(letter, 0, -1) if any(one.slow(b, many, tokens) for one in heads))
+        if held := many * next(each, 0):
             return _lack(
                 f"{turned} of its full layers with the distance: over {tokens:,} tokens their"
-                f" slowest pairs are shown to compare {held:,} bits, and {bits:,} are asked for",
-                f"slow pairs of rotations: {held:,} of {bits:,} bits",
+                f" slowest pairs are shown to compare {held:,} bits of {many * letter:,}",
+                f"slow pairs of rotations: {held:,} of {many * letter:,} bits",
             )
         return _lack(
             f"{turned} of its full layers with the distance, so that the bits of two values do not"

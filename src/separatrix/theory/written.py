@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.formats import DIGITS, NumberFormat
-from separatrix.core.numbers.selection import Lead
+from separatrix.core.numbers.selection import Lead, Slow
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import (
     Fox,
@@ -94,8 +94,8 @@ class Slot(NamedTuple):
     """Whether keys and values are maps of a latent."""
     score: float = 0.0
     """The largest score, where a start token leads if the offset asked for has no token."""
-    slow: float = 0.0
-    """What is left of the lead of a bit where contents are compared in slow pairs."""
+    slow: Slow | None = None
+    """Where contents are compared in slow pairs, how."""
 
 
 Holds = Callable[[Mechanism], Slot | None]
@@ -205,10 +205,11 @@ def content_wanted(
     values: int = 1,
     *,
     norms: bool = False,
-    slow: Callable[[Attending], float] | None = None,
+    slow: Callable[[Attending], Slow | None] = lambda one: None,
+    told: str = "",
 ) -> Want:
     """A full head that compares so many numbers and hands on so many values; `norms`: all keys are
-    equally long; `slow`: what is left of the lead of a bit in its slowest pairs, where they serve.
+    equally long; `slow`: how its slowest pairs compare them, where they serve, as `told`.
     """
 
     def holds(part: Mechanism) -> Slot | None:
@@ -218,13 +219,12 @@ def content_wanted(
         turned = 0 if part.rotation is None else part.rotation.dims
         if head is None or head.has_room(keys + turned, values):
             return None if head is None else Slot(start=turned)
-        left = slow(Attending(stack, 0, part, head)) if slow else 0.0
-        return Slot(slow=left) if left else None
+        found = slow(Attending(stack, 0, part, head))
+        return Slot(slow=found) if found else None
 
-    pairs = " (or a pair for each bit that turns slowly enough)" if slow else ""
     return Want(
         holds,
-        f"full layer with head_dim >= {keys} beside what rotations turn{pairs}, value_dim >="
+        f"full layer with head_dim >= {keys} beside what rotations turn{told}, value_dim >="
         f" {values},"
         " numbers of at least 32 bits, positions embedded or none, and no"
         f" {'softcap' if norms else 'norm or cap'}",
@@ -606,10 +606,12 @@ def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     told = before * bits + (before == 1)
     first = offset_wanted(stack, task.length + 1, bits + (before == 1), before)
 
-    def slow(one: Attending) -> float:
-        return one.slow_lead(before * bits, task.length + 1, values=bits, written=form)
+    def slow(one: Attending) -> Slow | None:
+        return one.slow(bits, before, task.length + 1, written=form)
 
-    return [first, content_wanted(stack, told, bits, norms=before == 1, slow=slow)]
+    pairs = " (or pairs for them that turn slowly enough)"
+    second = content_wanted(stack, told, bits, norms=before == 1, slow=slow, told=pairs)
+    return [first, second]
 
 
 def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:

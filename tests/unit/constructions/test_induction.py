@@ -19,6 +19,8 @@ from support.each import each
 from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.core.numbers.rotary import Rotation
+from separatrix.core.numbers.selection import slow_bits
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
@@ -207,14 +209,17 @@ TURNED = "full(rope=true)*2 @ heads=1, head_dim=64, positions=none"
 def test_contents_compare_in_pairs_that_turn_slowly() -> None:
     """Seven bits over 2,000 tokens: asked in the middle they lead, from one end they need not."""
     built = made("mqar:vocab_size=128,input_seq_len=2000,num_kv_pairs=4", TURNED)
-    angles = 10_000.0 ** (-np.arange(25, 32) / 32) * 1_000
-    lacking = float((np.tan(angles / 2) ** 2).sum())
-    score = 2 * 16 * 2  # s^2 = 16, and twice that where a half to all of the lead is left
-    assert 0.5 < 1 - lacking < 0.75
+    how = slow_bits(Rotation(10_000, 64), 2_001, 7, 1, "fp32")
+    assert how is not None
+    # from the slowest pair on, first those of two bits
+    off = 10_000.0 ** (-np.arange(31, 24 + how.doubled, -1) / 32) * 1_000
+    two, alone = np.split(off, [how.doubled])
+    lacking = ((1 - np.cos(two)) / (1 - np.sin(two))).sum() + (np.tan(alone / 2) ** 2).sum()
+    assert how.doubled > 0
+    assert 0.5 < 1 - lacking < 1
+    # s^2 = 16, twice the lead, and twice that where a half to all of it is left
     found = float(built.record.proof["layers"][1]["score_gap"])
-    assert found == pytest.approx(score, rel=0.01)
-    error = float(built.record.proof["layers"][1]["score_error"])
-    assert score - 2 * error == pytest.approx(score * (1 - lacking), rel=0.01)
+    assert found == pytest.approx(64 * (1 - lacking), rel=0.01)
     model = copy.deepcopy(built.model)
     # the other way round: a query that asks for what is far misses by all of the turn
     model.get_parameter("blocks.1.mixers.0.q.weight")[32:] *= -1
@@ -239,7 +244,7 @@ def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> Non
         ("cgram:n=26,V=8,c=2", "full*2 @ heads=1", "2 heads"),
         ("cgram:n=26,V=8,c=2", "full @ heads=2", "2 full layers with 2 heads"),
         # no dimension in which contents compare
-        ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ head_dim=8", "what rotations turn"),
+        ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ head_dim=4", "what rotations turn"),
         # it has places, and no pair that is slow enough
         ("recall:n=8,K=9,V=8", "full + full(rope=true, rope_base=9, head_dim=16)", "slowly enough"),
         ("recall:n=8,K=9,V=8", "full*2 @ positions=none", "0 of its layers"),

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.spaces import pick, put
 from separatrix.core.numbers.rotary import Rotation
+from separatrix.core.numbers.selection import Slow
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.full import FoxMixer
 from separatrix.mixers.mla import LatentMixer
@@ -84,6 +85,29 @@ class Asking:
         ).float()
 
 
+class InPairs(NamedTuple):
+    """Bits of contents in slow pairs, for two of so many tokens."""
+
+    how: Slow
+    bits: int
+    """Of a token, ..."""
+    many: int
+    """... of which so many are compared."""
+    tokens: int
+
+    def rows(self, half: int) -> NDArray[np.int64]:
+        """The key dimension of each bit, token by token: two in each of the slowest pairs."""
+        single = self.bits - 2 * self.how.doubled
+        found: list[int] = []
+        for token in range(self.many):
+            slowest = half - 1 - token * self.how.doubled
+            for pair in range(slowest, slowest - self.how.doubled, -1):
+                found += [pair, half + pair]
+            next_ = half - 1 - self.many * self.how.doubled - token * single
+            found += range(next_, next_ - single, -1)
+        return np.array(found)
+
+
 @dataclass(frozen=True)
 class Reader:
     """A full layer, and how its head 0 finds places."""
@@ -95,10 +119,6 @@ class Reader:
     """None: by addresses."""
     latent: bool = False
     """Whether keys and values are maps of a latent that a norm scales."""
-    slow: float = 0.0
-    """What is left of the lead of a bit where the slowest pairs compare them, a bit in each, ..."""
-    tokens: int = 0
-    """... for two of so many tokens."""
 
     def write(self, model: Model, *, query: Rows, key: Rows, value: Rows, target: slice) -> None:
         """Head 0 compares these coordinates, and adds the values of what it reads to `target`."""
@@ -107,29 +127,44 @@ class Reader:
             return
         mixer = softmax_head(model, self.place)
         numbers = sum(space.stop - space.start for space, _ in key)
-        start = self.start
-        if self.slow:
-            assert mixer.rotation is not None
-            start = mixer.rotation.dims // 2 - numbers
-        pick(mixer.q.weight, query, start=start)
-        pick(mixer.k.weight, key, start=start)
-        if self.slow:
-            self._ask_midway(mixer, start)
+        pick(mixer.q.weight, query, start=self.start)
+        pick(mixer.k.weight, key, start=self.start)
         write_norms(mixer, numbers, math.sqrt(numbers) * SCALE)
         self._write_rest(model, value, target)
 
-    def _ask_midway(self, mixer: SoftmaxMixer, start: int) -> None:
-        """Queries of the pairs from `start` on turn to the middle of what lies between tokens, and
-        are as much longer as their pairs lose on the way (selection.bits_lead).
+    def write_slow(
+        self,
+        model: Model,
+        slow: InPairs,
+        *,
+        query: Rows,
+        key: Rows,
+        value: Rows,
+        target: slice,
+    ) -> None:
+        """The same in the slowest pairs of a head without norms. Queries turn to the middle of what
+        lies between tokens, and are as much longer as their pairs lose on the way
+        (selection.slow_bits).
         """
+        mixer = softmax_head(model, self.place)
         assert mixer.rotation is not None
         half = mixer.rotation.dims // 2
-        turn = single_frequencies(mixer.rotation)[start:] * (self.tokens - 1) / 2
-        long = 2.0 ** math.ceil(-math.log2(self.slow)) / np.cos(turn / 2) ** 2
-        rows = mixer.q.weight[start:half].clone()
-        for first, part in ((start, np.cos(turn)), (half + start, -np.sin(turn))):
-            scaled = torch.from_numpy(long * part).float()[:, None]
-            mixer.q.weight[first : first + half - start] = scaled * rows
+        rows = slow.rows(half)
+        for weight, read in ((mixer.q.weight, query), (mixer.k.weight, key)):
+            columns = [(at, by) for space, by in read for at in range(space.start, space.stop)]
+            for row, (at, by) in zip(rows, columns, strict=True):
+                weight[row, at] = by
+        turn = single_frequencies(mixer.rotation) * (slow.tokens - 1) / 2
+        double = np.isin(np.arange(half), rows - half)
+        # of fast pairs none is used
+        off = np.minimum(turn, 3.0)
+        long = np.where(double, 1 / (1 - np.sin(off)), 1 / np.cos(off / 2) ** 2)
+        long *= 2.0 ** math.ceil(-math.log2(slow.how.left))
+        first, second = (mixer.q.weight[at : at + half].clone() for at in (0, half))
+        cos, sin = (torch.from_numpy(long * f(turn)).float()[:, None] for f in (np.cos, np.sin))
+        mixer.q.weight[:half] = cos * first + sin * second
+        mixer.q.weight[half : 2 * half] = cos * second - sin * first
+        self._write_rest(model, value, target)
 
     def write_asking(
         self, model: Model, *, asked: slice, one: slice, value: Rows, target: slice

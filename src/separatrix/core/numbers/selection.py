@@ -107,34 +107,56 @@ def slow_turn(rotation: Rotation, offsets: int) -> float:
         return float((1 - angle.cos()).upper()) * (1 + 2.0**-50)
 
 
+@dataclass(frozen=True)
+class Slow:
+    """How contents are compared in pairs that turn slowly."""
+
+    left: float
+    """What is left of the lead of a bit, as a share of it without rotations, rounded down."""
+    doubled: int
+    """Of the pairs of a token, those that hold two of its bits; the others hold one."""
+
+
 @lru_cache(maxsize=1024)
-def bits_lead(rotation: Rotation, tokens: int, bits: int, format: str) -> float:
-    """What is left of the lead of contents that differ in one bit, where two of so many tokens
-    compare them in the slowest pairs, a bit in each: a share of the lead without rotations, rounded
-    down; not above 0 where pairs are too few or turn too far, or the format is another.
+def slow_bits(rotation: Rotation, tokens: int, bits: int, many: int, format: str) -> Slow | None:
+    """How two of so many tokens compare the bits of `many` of them in the slowest pairs, most
+    clearly; None where pairs are too few or turn too far, or the format is another.
 
     A query asks in the middle of what a pair turns over all tokens, and is off by a_r = theta_r
-    (tokens - 1) / 2 at most. Weighted w_r = 1 / cos(a_r / 2)^2, a bit that differs takes
-    w_r (1 + cos a_r) = 2, and those that are alike lack w_r (1 - cos a_r) = 2 tan(a_r / 2)^2 each.
+    (tokens - 1) / 2 at most. A bit alone in a pair has the weight w_r = 1 / cos(a_r / 2)^2: where
+    it differs it takes w_r (1 + cos a_r) = 2, where it is alike it lacks w_r (1 - cos a_r). Each of
+    two bits has w_r = 1 / (1 - sin a_r): where one differs it takes 2 w_r (1 - sin a_r) = 2, where
+    both are alike they lack 2 w_r (1 - cos a_r).
 
     A rotated key of one number is off by u of its length, a rotated query by u and its weight by
     u, and the score is rounded once: below 5 u of w_r with what is of second order. Two scores, and
     2 is the whole: 5 u of all weights; sines, products and sums in float32 take the rest.
     """
     pairs = rotation.dims // 2
-    if bits > pairs or pairs > MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
-        return 0.0
-    errors = angle_errors(rotation, tokens)[-bits:]
+    if pairs > MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
+        return None
+    used = min(many * bits, pairs)
+    errors = angle_errors(rotation, tokens)[-used:]
     with ctx.workprec(128):
-        halves = [
-            (angle * (tokens - 1) + error) / 4
-            for angle, error in zip(rotation.angles[-bits:], errors, strict=True)
-        ]
-        if not all(half < arb.pi() / 4 for half in halves):
-            return 0.0
-        lacking = sum((half.tan() ** 2 for half in halves), arb(0))
+        # what a bit, or two, lack of 2, and their weight; from the slowest pair on
+        alone, both = list[tuple[arb, arb]](), list[tuple[arb, arb]]()
+        for angle, error in zip(rotation.angles[: -used - 1 : -1], errors[::-1], strict=True):
+            off = (angle * (tokens - 1) + error) / 2
+            if off < arb.pi() / 2:
+                weight = 1 / (off / 2).cos() ** 2
+                alone.append((weight - 1, weight))
+            if off < 3 / 2:
+                weight = 1 / (1 - off.sin())
+                both.append((weight * (1 - off.cos()), 2 * weight))
         rounded = 5 * arb(2) ** -DIGITS[format] + (8 * rotation.dims + 64) * arb(2) ** -24
-        return float((1 - lacking - (lacking + bits) * rounded).lower()) - _FLOATS
+        found: list[Slow] = []
+        for doubled in range(bits // 2 + 1):
+            first, last = many * doubled, many * (bits - doubled)
+            if first <= len(both) and last <= len(alone):
+                chosen = [*both[:first], *alone[first:last]]
+                lost = sum((lack + weight * rounded for lack, weight in chosen), arb(0))
+                found.append(Slow(float((1 - lost).lower()) - _FLOATS, doubled))
+    return max(found, key=lambda one: one.left, default=None)
 
 
 def _rounding(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations import lookups
@@ -33,10 +34,11 @@ from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, numbers, readout
-from separatrix.proofs.derivations.parts.steps import Apart
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.parts.taps import exact_taps
-from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, stacked
+from separatrix.proofs.derivations.parts.turning import Told
+from separatrix.proofs.derivations.parts.turning import told as told_of
+from separatrix.proofs.machine import RESIDUAL, Enclosure, Scores, add, stacked
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
@@ -80,7 +82,8 @@ def _found(
     head, where = part.softmax_head(), part.where
     every = views[0].hull()
     numbers(head, head.keys(every, None, where), where, every)
-    lead, lowest, terms = _lead(views, head, Apart(task.length), finds, where)
+    rotation = part.mixer.mechanism.rotation
+    lead, lowest, terms = _lead(views, head, rotation, keys - 1, finds, where)
     reading = Reading.of(
         part,
         head,
@@ -131,23 +134,36 @@ def _brought(
 
 
 def _lead(
-    views: list[Enclosure], head: Head, apart: Apart, finds: str, where: str
+    views: list[Enclosure],
+    head: Head,
+    rotation: Rotation | None,
+    most: int,
+    finds: str,
+    where: str,
 ) -> tuple[Lead, float, int]:
     """The lead of the place behind the same tokens; at or below every score of such a place; and
     the numbers of a key in use. Raises CheckFailed where another place may win.
     """
-    keys = [head.keys(view, apart, where) for view in views[1:]]
+    keys = [head.keys(view, "apart", where) for view in views[1:]]
     # none asks behind a start token
-    asking = [head.asked(view.rows(slice(0, -1)), apart, where) for view in views[:-1]]
+    asking = [head.asked(view.rows(slice(0, -1)), "apart", where) for view in views[:-1]]
     pairs = [*zip(asking, keys, strict=True)]
     # each number is taken from those tokens that tell it best
     loose = [q.rad.max(0) * k.size.max(0) + q.size.max(0) * k.rad.max(0) for q, k in pairs]
+    if rotation is not None:
+        # both numbers of a pair are told by one token
+        half = rotation.dims // 2
+        for each in loose:
+            each[:half] = each[half : 2 * half] = each[:half] + each[half : 2 * half]
     teller = np.argmin(loose, axis=0)
     asking, keys = (
         [table.only(teller == number) for number, table in enumerate(tables)]
         for tables in (asking, keys)
     )
-    told = [_own(q.mid, k.mid) for q, k in zip(asking, keys, strict=True)]
+    told = [
+        _own(told_of(q.mid, k.mid, rotation, most, q.arithmetic))
+        for q, k in zip(asking, keys, strict=True)
+    ]
     among, over_none, lowest = map(list, zip(*told, strict=True))
     used = np.any([table.used for table in asking], 0)
 
@@ -165,16 +181,16 @@ def _lead(
     return min(leads, key=lambda one: one.least), sum(lowest) - right * (1 + 2.0**-40), terms
 
 
-def _own(queries: Array, keys: Array) -> tuple[float, float, float]:
+def _own(told: Told) -> tuple[float, float, float]:
     """By how much each query's own key, in its row, leads over all others, and over that of none,
     the last one; and its least score.
     """
     gap = none = least = np.inf
-    step = max(1, CHUNK // len(keys))
-    for start in range(0, len(queries), step):
-        table = queries[start : start + step] @ keys.T
+    step = max(1, CHUNK // len(told.keys))
+    for start in range(0, len(told.queries), step):
+        table = told.queries[start : start + step] @ told.keys.T
         row = np.arange(len(table))
-        right = table[row, start + row]
+        right = told.own[start : start + step]
         none = min(none, float((right - table[:, -1]).min()))
         table[row, start + row] = -np.inf
         gap = min(gap, float((right - table[:, :-1].max(1)).min()))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from separatrix.core.numbers.formats import DIGITS
-from separatrix.core.numbers.selection import Lead, bits_lead, selection_lead, slow_turn
+from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_bits, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
@@ -143,19 +143,19 @@ class Attending:
             self.part.rotation, tokens, written or self.head.format, normed=self.part.rounded_again
         )
 
-    def slow_lead(self, bits: int, tokens: int, *, values: int, written: str = "") -> float:
-        """What is left of the lead of a bit where so many of contents are compared in the slowest
-        pairs of rotations that turn every key dimension, and so many of values read; in the head's
-        format or in the one it is written in. 0 where that is too little, or nothing is known.
+    def slow(self, bits: int, many: int, tokens: int, *, written: str = "") -> Slow | None:
+        """How the bits of `many` tokens are compared in the slowest pairs of rotations that turn
+        every key dimension, and those of one read; in the head's format or in the one it is written
+        in. None where too little of their lead is left, or nothing is known.
         """
         rotation, head = self.part.rotation, self.head
         if rotation is None or rotation.dims != head.head_dim or self.part.normed or head.latent:
-            return 0.0
+            return None
         placed = self.architecture.positions in ("embedded", "none")
-        if not placed or not head.has_room(0, values):
-            return 0.0
-        left = bits_lead(rotation, tokens, bits, written or head.format)
-        return left if left >= LEAST_LEFT else 0.0
+        if not placed or not head.has_room(0, bits):
+            return None
+        found = slow_bits(rotation, tokens, bits, many, written or head.format)
+        return found if found and found.left >= LEAST_LEFT else None
 
     def blank_beside(self, payload: int, tokens: int) -> bool:
         """Whether a start token can take the weight of queries whose offset holds no token."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from separatrix.core.numbers.selection import Slow
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution, Sparse
 from separatrix.tasks import MQAR, CGram, Copying, Eva, Index, NoisyRecall, Recall, Task
@@ -222,31 +223,25 @@ class Wanted(NamedTuple):
         """Key dimensions: the bits of these tokens, and tags."""
         return self.before * self.letter + TAGS
 
-    @property
-    def slow(self) -> int:
-        """The same in slow pairs: a tag where some of several tokens may be missing."""
-        return self.before * self.letter + (self.before > 1)
-
 
 def lookup(architecture: Architecture, task: Task) -> Room | None:
     wanted = wanted_by(task)
     if wanted is None:
         return None
     for first, rests_on in bringing(architecture, wanted, task.length):
-        for second, left in comparing(architecture, wanted, task.length + 1):
+        for second, slow in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue
             tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
+            bits = wanted.before * wanted.letter
             how = f"{wanted.key} key dimensions"
-            if left:
-                how = (
-                    f"{wanted.slow} bits in its slowest pairs ({down(left)} of their lead is left)"
-                )
+            if slow is not None:
+                how = f"{bits} bits in its slowest pairs (of their lead {down(slow.left)} is left)"
             said = (
                 f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
                 f" layer {second + 1} compares {how} and reads {wanted.letter} bits"
             )
-            numbers = {"key_bits": wanted.slow if left else wanted.key}
+            numbers = {"key_bits": wanted.key if slow is None else bits}
             numbers |= {"payload_bits": wanted.letter}
             return Room(said, numbers | {"first": first, "second": second}, (rests_on,))
     return None
@@ -285,16 +280,16 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
 
 def comparing(
     architecture: Architecture, wanted: Wanted, tokens: int
-) -> Iterator[tuple[int, float]]:
-    """The full layers with a head that compares so many bits of contents and reads a token, and
-    what slow rotations leave of a bit's lead; 0 where none turn what is compared.
+) -> Iterator[tuple[int, Slow | None]]:
+    """The full layers with a head that compares so many bits of contents and reads a token, and how
+    slow pairs do; None where no rotation turns what is compared.
     """
     for one in full_heads(architecture):
         still = wanted.key <= min(one.content_dims, MOST_ADDRESS_BITS)
         if still and one.head.has_room(wanted.key, wanted.letter):
-            yield one.layer, 0.0
-        elif left := one.slow_lead(wanted.slow, tokens, values=wanted.letter):
-            yield one.layer, left
+            yield one.layer, None
+        elif slow := one.slow(wanted.letter, wanted.before, tokens):
+            yield one.layer, slow
 
 
 def question_first(architecture: Architecture, task: Recall) -> Room | None:

@@ -14,14 +14,8 @@ from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.proofs.arithmetic import arithmetic
-from separatrix.proofs.derivations.parts.steps import (
-    Apart,
-    Rows,
-    Step,
-    own_group,
-    squares,
-    steps,
-)
+from separatrix.proofs.derivations.parts.steps import Rows, Step, own_group, squares, steps
+from separatrix.proofs.derivations.parts.turning import told
 from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.stacks.architecture import Architecture
 
@@ -110,11 +104,12 @@ def test_scores_lie_within_wherever_both_tokens_stand(spec: str, format: str, mo
     ]
     found = steps(made, 0, "layer 1")
     queries, keys = (
-        behind(found, kind, Rows((one,), Apart(most))).parts[0]
+        behind(found, kind, Rows((one,), "apart")).parts[0]
         for kind, one in zip("qk", rows, strict=True)
     )
     scores = Scores(keys, queries.used, "here").of(queries)
-    centres, errors = scores.centres(queries), scores.errors(queries)[:, None]
+    errors = scores.errors(queries)[:, None]
+    top = told(queries.mid, keys.mid, made.mechanism.rotation, most, arithmetic(format))
     rng = np.random.default_rng(most)
     pairs = [(0, most), (most, most), *np.sort(rng.integers(most + 1, size=(12, 2))).tolist()]
     for first, last in pairs:
@@ -124,7 +119,8 @@ def test_scores_lie_within_wherever_both_tokens_stand(spec: str, format: str, mo
         )
         summed = torch.promote_types(q.dtype, torch.float32)
         real = (q.to(summed) @ k.to(summed).T).double().numpy()
-        assert (np.abs(real - centres) <= errors).all()
+        assert (real <= top.queries @ top.keys.T + errors).all()
+        assert (real.diagonal() >= top.own - errors[:, 0]).all()
 
 
 def _at(made: SoftmaxMixer, row: torch.Tensor, place: int) -> list[torch.Tensor]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from separatrix.proofs.machine import (
     slack,
     times,
 )
-from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned, turns_between
+from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned
 
 Kind = Literal["q", "k", "v"]
 ROOTS = "reciprocal roots within 8 u of sums"
@@ -45,16 +44,10 @@ _FLAT = 500.0
 """A sigmoid of more than this is that of this, up to less than any rounding."""
 
 
-class Apart(NamedTuple):
-    """Queries and keys at any places of a prompt, as if the key stood at place 0: rotations turn
-    queries alone, by no more places than this.
-    """
-
-    most: int
-
-
-Where = NDArray[np.int64] | Apart | None
-"""The places of rows; None: any."""
+Where = NDArray[np.int64] | Literal["apart"] | None
+"""The places of rows; None: any; "apart": any, and rows as they are before they are turned, since
+of a query and a key only what is between them counts (turning.py).
+"""
 
 
 @dataclass(frozen=True)
@@ -201,9 +194,9 @@ class Rotated(Step):
         loose = (units + off) * size + 8 * arithmetic.summed_tiny + arithmetic.tiny
         # whatever the angle: no number is longer than both together
         reach = np.where(size == 0, 0.0, (size + loose) * (1 + 2.0**-40))
-        if isinstance(places, Apart):
-            sums = float(roundings(x.mid.shape[1], x.summed().arithmetic))
-            found = self._seen_from_keys(kind, first, second, loose, sums, places, alone=alone)
+        if isinstance(places, str):
+            sums = float(roundings(x.mid.shape[1], x.summed().arithmetic)) if kind == "q" else 0.0
+            found = _unturned(first, second, loose, sums, alone=alone)
             alone = False
         elif places is None:
             found = [(np.zeros_like(reach), reach)] * 2
@@ -228,63 +221,22 @@ class Rotated(Step):
             np.concatenate([pairs.rad, x.rad[:, 2 * half :]], 1),
         )
 
-    def _seen_from_keys(
-        self,
-        kind: Kind,
-        first: Enclosure,
-        second: Enclosure,
-        loose: Array,
-        sums: float,
-        apart: Apart,
-        *,
-        alone: bool,
-    ) -> list[tuple[Array, Array]]:
-        """Pairs in the frame that turns with the key: keys as they are, queries turned by what is
-        between them. `loose`: how far a number may be from its turned one; `sums`: what a score
-        loses where it is added up, as a share of its products.
 
-        What is rounded in one frame is as long in another. Scores are rounded where they are
-        computed, where products add up to |q| |k| at most; what that is more than in this frame is
-        counted to the query.
-        """
-        long = np.sqrt(first.size**2 + second.size**2) * (1 + 2.0**-40)
-        arithmetic = first.arithmetic
-        error = 2 * loose
-        if alone and arithmetic.narrowed:
-            error = error + float(arithmetic.stored) * (long + error) + 2 * arithmetic.tiny
-        if kind == "k":
-            wide = [(x.mid, x.rad + error) for x in (first, second)]
-        else:
-            error = error + first.rad + second.rad + (sums + 2.0**-44) * long
-            wide = [
-                ((low + high) / 2, (high - low) / 2 + error)
-                for low, high in self._arcs(first.mid, second.mid, long, apart, arithmetic)
-            ]
-        none = long == 0
-        return [
-            (np.where(none, 0.0, mid), np.where(none, 0.0, rad * (1 + 2.0**-40)))
-            for mid, rad in wide
-        ]
-
-    def _arcs(
-        self, x: Array, y: Array, long: Array, apart: Apart, arithmetic: Arithmetic
-    ) -> list[tuple[Array, Array]]:
-        """The least and the most of both numbers of pairs (x, y) that are turned by 0 to so many
-        places; of pairs that turn by a straight angle, anything so long.
-        """
-        turns, slow = turns_between(self.rotation, apart.most, arithmetic)
-        corners = [(x * a - y * b, x * b + y * a) for a, b in turns]
-        found: list[tuple[Array, Array]] = []
-        for own, other in ((0, 1), (1, 0)):
-            ends = [corner[own] for corner in corners]
-            low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
-            # within a right angle: where the other changes its sign, this one is as long as both
-            for a, b in pairwise(corners):
-                crosses = a[other] * b[other] <= 0
-                low = np.where(crosses & (np.minimum(a[own], b[own]) < 0), -long, low)
-                high = np.where(crosses & (np.maximum(a[own], b[own]) > 0), long, high)
-            found.append((np.where(slow, low, -long), np.where(slow, high, long)))
-        return found
+def _unturned(
+    first: Enclosure, second: Enclosure, loose: Array, sums: float, *, alone: bool
+) -> list[tuple[Array, Array]]:
+    """Pairs before they are turned, with all that is rounded after it, which is as long in one
+    frame as in another. `loose`: how far a number may be from its turned one; `sums`: what a score
+    loses where it is added up, as a share of |q| |k|, the most that products of a pair add up to.
+    """
+    arithmetic = first.arithmetic
+    long = np.sqrt(first.size**2 + second.size**2) * (1 + 2.0**-40)
+    error = 2 * loose + first.rad + second.rad + (sums + 2.0**-44 * bool(sums)) * long
+    if alone and arithmetic.narrowed:
+        error = error + float(arithmetic.stored) * (long + 2 * loose) + 2 * arithmetic.tiny
+    none = long == 0
+    error = np.where(none, 0.0, error * (1 + 2.0**-40))
+    return [(x.mid, error) for x in (first, second)]
 
 
 @dataclass(frozen=True)
