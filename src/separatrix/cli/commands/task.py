@@ -296,7 +296,10 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
         record = record_of(folder)
         return evaluate(
             folder,
-            _of_sizes(name, asked.n, "" if record is None else record.task),
+            # a checkpoint made for no task: sizes but n are given
+            _made_for(name, asked.n, record.task)
+            if record
+            else [parse_any_task(text) for text in _ladder(name, asked.n)],
             number=asked.number,
             seed=asked.seed,
             shots=_shots(asked.rows),
@@ -358,22 +361,11 @@ def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
     ] or [task]
 
 
-def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
-    """The same for a checkpoint that may be made for no task (""): sizes but n are given."""
-    return (
-        [*_made_for(name, sizes, own)] if own else list(map(parse_any_task, _ladder(name, sizes)))
-    )
-
-
 def _ladder(name: str, sizes: str | None) -> list[str]:
     """A task's text at each size n, which is a haystack's length in words."""
-    grows = _growing(name.partition(":")[0])
+    kind = TEXT_TASKS.get(name.partition(":")[0])
+    grows = "n" if kind is None else kind.grows
     return [add_sizes(name, [f"{grows}={size}"]) for size in _listed(sizes)] or [name]
-
-
-def _growing(name: str) -> str:
-    kind = TEXT_TASKS.get(name)
-    return "n" if kind is None else kind.grows
 
 
 def _listed(sizes: str | None) -> list[str]:

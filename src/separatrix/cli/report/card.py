@@ -167,7 +167,10 @@ def _header(facts: CardFacts) -> tuple[Heading, Line]:
 
 def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
     """What a card says before its questions."""
-    kinds = (f"{row.title} {format_bytes(row.bits)}{_grows(row)}" for row in facts.memory)
+    kinds = (
+        f"{row.title} {format_bytes(row.bits)}{'' if row.limit is not None else f' ({row.growth})'}"
+        for row in facts.memory
+    )
     whole = "" if any(row.limit is None for row in facts.memory) else ", whatever the length"
     yield "Carries", f"{format_bytes(facts.bits)}{whole}"
     if len(facts.memory) > 1 or not whole:
@@ -196,10 +199,6 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         yield "Holds", facts.holds
     if facts.forgets:
         yield "Forgets", facts.forgets
-
-
-def _grows(row: memory.Row) -> str:
-    return "" if row.limit is not None else f" ({row.growth})"
 
 
 def _memory(facts: CardFacts) -> list[Part]:

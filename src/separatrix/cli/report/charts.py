@@ -40,6 +40,7 @@ from separatrix.core.document.plot import (
 from separatrix.core.evidence.records import Measurement, Verdict
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import format_bytes, format_count
+from separatrix.core.progress import shortened
 from separatrix.stacks.architecture import Architecture, bounded_bits
 from separatrix.tasks import Eva, parse_task
 from separatrix.theory.base import counted, size_in_words
@@ -57,7 +58,6 @@ PROVED, OPEN, EXCLUDED, DEARER = (
 _LINES = (SOLVES, INK, VIOLET, GREEN, OCHRE, PINK, MUTED)
 _STACKS = (INK, GREEN, PINK, OCHRE, SOLVES)
 """Colours of the stacks of a column."""
-_LONGEST_NAME = 24
 _GAP = 19
 """Pixels between two names at the right edge."""
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
@@ -160,7 +160,7 @@ def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
         marks.append(Stroke(most, colour, told=f"{name}: no weights exceed"))
         marks.append(Stroke(kept, colour, DASHED, told=f"{name}: storing facts reaches"))
         # clear of the axis
-        ends.append((max(most[-1][1], 0.03), _shortened(name), colour))
+        ends.append((max(most[-1][1], 0.03), shortened(name), colour))
     return Drawing(
         x=x,
         y=y,
@@ -174,10 +174,6 @@ def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
             " reaches",
         ],
     )
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
 
 CONTEXTS = tuple(1 << power for power in range(10, 31))
@@ -211,10 +207,10 @@ COUNTED = ("linear", "loglinear", "hybrid")
 """Rows of the table that draw it: Theorem I decides, or would without the full heads."""
 
 
-def bound_chart(verdict: Verdict, *, bites: Sequence[int] = ()) -> tuple[Drawing, str]:
+def bound_chart(verdict: Verdict, fails: int | None = None) -> tuple[Drawing, str]:
     """The same over n of a verdict's family, around the n where they cross, and what is needed in
     words; of a stack that reads a growing cache also what its other heads keep, which alone would
-    fail. `bites` holds the exact n of verdicts: the first within the chart is marked.
+    fail. The n at which it `fails` is marked.
     """
     stack, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
     family = task.family()
@@ -229,7 +225,7 @@ def bound_chart(verdict: Verdict, *, bites: Sequence[int] = ()) -> tuple[Drawing
     need = [(n, float(counted(one).log2_str(6))) for n, one in zip(sizes, members, strict=True)]
     lines = {name: list(zip(sizes, map(float, bits), strict=True)) for name, bits in kept.items()}
     size = (_WIDTH, _HEIGHT, 140)
-    drawn = needed_and_kept(size_in_words(task)[0], need, lines, _size_said, size, bites)
+    drawn = needed_and_kept(size_in_words(task)[0], need, lines, _size_said, size, fails)
     return drawn, f"bits needed to tell all prefixes apart ({family.described})"
 
 
@@ -239,7 +235,7 @@ def needed_and_kept(
     kept: Mapping[str, Points],
     said: Callable[[float], str],
     size: tuple[int, int, int],
-    bites: Sequence[int] = (),
+    fails: int | None = None,
 ) -> Drawing:
     """Bits needed, shaded below, and lines of bits that are kept, a cross at the first place where
     one is too small.
@@ -265,11 +261,11 @@ def needed_and_kept(
             told += f", too small at {at[0]:,.0f}"
             marks.append(Dot(at[0], at[1], colour, told, "cross"))
         marks.append(Stroke(drawn, colour, told=told))
-        names.append((drawn[-1][1], _shortened(name), colour))
-    if rule := next((n for n in bites if x.low <= n <= x.high), None):
-        told = f"no weights do it: n = {rule:,}"
-        marks.append(Stroke([(rule, y.low), (rule, y.high)], INK, DOTTED, 1.5, told))
-        marks.append(Words(rule, y.high, f"n = {rule:,}", below=12))
+        names.append((drawn[-1][1], shortened(name), colour))
+    if fails is not None and x.low <= fails <= x.high:
+        told = f"no weights do it: n = {fails:,}"
+        marks.append(Stroke([(fails, y.low), (fails, y.high)], INK, DOTTED, 1.5, told))
+        marks.append(Words(fails, y.high, f"n = {fails:,}", below=12))
     marks += named(x.high, y, names, _GAP / size[1])
     width, height, room = size
     return Drawing(x=x, y=y, marks=marks, width=width, height=height, room=room)
@@ -316,7 +312,7 @@ def accuracy_chart(
         if own:
             marks.append(Stroke(_ceilings(own), colour, DOTTED, 1.5))
             marks += _seeds(title, own, x, colour, intervals=intervals)
-            ends.append((_medians(own)[-1][1], title.removesuffix(" attention"), colour))
+            ends.append((float(_medians(own)[-1][1]), title.removesuffix(" attention"), colour))
     last = sizes[-1]
     marks += named(last, y, ends, 0.085, right=10)
     room = 24 if x.high > 8 * last else _ROOM
@@ -330,8 +326,9 @@ def _seeds(
     another.
     """
     middle = _medians(own)
-    told = ", ".join(f"{share_text(share)} at n = {n:,.0f}" for n, share in middle)
-    yield Stroke(middle, colour, told=f"{title}: median {told}")
+    told = ", ".join(f"{share_text(share)} at n = {n:,}" for n, share in middle)
+    line = [(n, float(share)) for n, share in middle]
+    yield Stroke(line, colour, told=f"{title}: median {told}")
     apart = (x.high / x.low) ** _ASIDE
     for m in own:
         n = task_size(m.task)
@@ -345,8 +342,8 @@ def _seeds(
             yield Dot(at, correct / m.total, colour, f"{told} ({low:.2%} to {high:.2%})", size=3.6)
 
 
-def _medians(own: Sequence[Measurement]) -> list[tuple[float, float]]:
-    return sorted((float(task_size(m.task)), median(m.correct) / m.total) for m in own)
+def _medians(own: Sequence[Measurement]) -> list[tuple[int, Fraction]]:
+    return sorted((task_size(m.task), Fraction(median(m.correct)) / m.total) for m in own)
 
 
 def _ceilings(own: Sequence[Measurement]) -> list[tuple[float, float]]:

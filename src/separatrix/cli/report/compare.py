@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.cards import CardFacts
 from separatrix.cards.apart import KINDS as HOW
-from separatrix.cards.apart import Curve, Point, asked_of_all
+from separatrix.cards.apart import Asked, Curve, Point, asked_of_all
 from separatrix.cards.facts import ALL
 from separatrix.cards.questions import values_of
 from separatrix.cli.report.card import (
@@ -46,26 +46,11 @@ class Aligned:
 
 def aligned(cards: Sequence[CardFacts]) -> list[Aligned]:
     """Every question and every cost, whether it separates or not."""
-    asked = asked_of_all(cards)
-    said = (Aligned("Questions", one.asks, tuple(a.answer for a in one.answers)) for one in asked)
-    return [*said, *_priced(cards)]
+    return [*(_row("Questions", one) for one in asked_of_all(cards)), *_priced(cards)]
 
 
-def separated(cards: Sequence[CardFacts]) -> tuple[list[Aligned], list[str]]:
-    """The rows in which models differ, what theorems separate first; and the questions and costs
-    that separate nothing.
-    """
-    asked = asked_of_all(cards)
-    rows = [
-        Aligned(title, one.asks, tuple(row.answer for row in one.answers))
-        for kind, title in HOW.items()
-        for one in asked
-        if one.kind == kind
-    ]
-    priced = list(_priced(cards))
-    rows += [row for row in priced if row.differs]
-    alike = [one.asks for one in asked if not one.kind]
-    return rows, [*alike, *(row.label for row in priced if not row.differs)]
+def _row(part: str, asked: Asked) -> Aligned:
+    return Aligned(part, asked.asks, tuple(row.answer for row in asked.answers))
 
 
 def compare_json(
@@ -94,7 +79,11 @@ def compare_json(
 
 def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) -> Document:
     """What separates the models, as many beside each other as the width has room for."""
-    rows, alike = separated(cards)
+    asked, priced = asked_of_all(cards), list(_priced(cards))
+    rows = [_row(title, one) for kind, title in HOW.items() for one in asked if one.kind == kind]
+    rows += [row for row in priced if row.differs]
+    alike = [one.asks for one in asked if not one.kind]
+    alike += [row.label for row in priced if not row.differs]
     notes = [
         crossed(crossing, pair)
         for pair in pairs

@@ -5,6 +5,7 @@ for the terminal and the report alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -22,6 +23,7 @@ from separatrix.core.evidence.records import (
     Verdict,
 )
 from separatrix.core.numbers.accuracy import WHOLE, percent
+from separatrix.core.numbers.amounts import format_share
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.layout import in_runs
@@ -142,7 +144,7 @@ def trained_table(measured: Sequence[tuple[str, Measurement | None]], n: int) ->
         bounded = ceiling is not None and ceiling.at_most < WHOLE
         most = percent(ceiling.at_most) if ceiling is not None and bounded else ""
         diverged = f", {m.diverged} diverged" if m.diverged else ""
-        reached = share_text(median(m.correct) / m.total)
+        reached = share_text(Fraction(median(m.correct)) / m.total)
         rows.append((name, reached, f"{m.solved} of {len(m.seeds)}{diverged}", most))
     return Table(rows, (f"n = {n:,}", "median", "solved", "highest"), labels=True)
 
@@ -152,10 +154,9 @@ def ceiling_of(measured: Measurement) -> Ceiling | None:
     return trained_ceiling(Architecture.parse(measured.architecture), parse_task(measured.task))
 
 
-def share_text(share: float) -> str:
-    """A share in percent with one decimal; what is not all is never "100.0 %"."""
-    tenths = int(share * 1000 + 0.5)
-    return f"{min(tenths, 999 if share < 1 else 1000) / 10:.1f} %"
+def share_text(share: Fraction) -> str:
+    """As `format_share`."""
+    return format_share(share.numerator, share.denominator)
 
 
 def proof_parts(proof: Mapping[str, Any]) -> list[Part]:

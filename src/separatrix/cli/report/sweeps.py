@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 from separatrix.cli.printing import rows_table
+from separatrix.cli.report.evidence import share_text
 from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.document.cells import NONE, ends, guessed
@@ -14,7 +14,6 @@ from separatrix.core.document.markdown import plain
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.numbers.accuracy import percent
-from separatrix.core.numbers.amounts import format_share
 from separatrix.core.numbers.seeds import Spread
 from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summary
 from separatrix.training.sweeps.stored import Stored
@@ -107,7 +106,7 @@ def notes(summary: Summary) -> Iterator[str]:
     several = any(cell.several for cell in cells)
     answers = "the answers due in their own test prompts" if several else "their own test prompts"
     yield (
-        f"solved: seeds right on at least {_percent(SOLVED)} of {answers}, of the"
+        f"solved: seeds right on at least {share_text(SOLVED)} of {answers}, of the"
         " seeds that ended; of two or more, their 95 % Wilson interval. In brackets behind a seed:"
         " 95 % Wilson interval over its test prompts, which are drawn for this seed alone."
     )
@@ -267,7 +266,7 @@ def _seeds(best: Rate | None, cell: Measured) -> str:
     """The least and the most over seeds, and how many of them ended."""
     if best is None or best.accuracy is None:
         return f"0 of {sum(len(rate.counts.seeds) for rate in cell.rates)}"
-    ends = dict.fromkeys(map(_percent, (best.accuracy.least, best.accuracy.most)))
+    ends = dict.fromkeys(map(share_text, (best.accuracy.least, best.accuracy.most)))
     span = " to ".join(ends)
     return f"{span} ({best.seeds} of {len(best.counts.seeds)})"
 
@@ -283,7 +282,7 @@ def _seed(one: Stored) -> str:
     o = one.outcome
     if o is None or (interval := o.interval) is None:
         return one.status if o is None else f"diverged at {o.steps_done:,}"
-    return f"{_percent(o.accuracy)} ({_span(interval)})"
+    return f"{share_text(o.accuracy)} ({_span(interval)})"
 
 
 def _span(interval: Interval) -> str:
@@ -291,8 +290,4 @@ def _span(interval: Interval) -> str:
 
 
 def _median(spread: Spread | None) -> str:
-    return NONE if spread is None else _percent(spread.median)
-
-
-def _percent(accuracy: Fraction) -> str:
-    return format_share(accuracy.numerator, accuracy.denominator)
+    return NONE if spread is None else share_text(spread.median)

@@ -127,11 +127,6 @@ class Cell:
         return next((m for m in self.own if task_size(m.task) == n), None)
 
     @property
-    def bites(self) -> list[int]:
-        """The exact n of its failing verdicts."""
-        return sorted(v.n for v in self.of(Verdict) if v.status == "FAILS" and v.n is not None)
-
-    @property
     def failing(self) -> Verdict | None:
         """The verdict that shows failure of its own stack at the smallest n, if one does."""
         own = (v for v in self.of(Verdict) if v.architecture == self.stack and v.n is not None)

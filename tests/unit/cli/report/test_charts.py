@@ -36,11 +36,11 @@ SIZE = (330, 220, 140)
 
 
 def bounded(
-    need: list[tuple[float, float]] = NEED, have: float = 320, bites: tuple[int, ...] = ()
+    need: list[tuple[float, float]] = NEED, have: float = 320, fails: int | None = None
 ) -> Drawing:
     """Bits needed at some n, and as many kept at each."""
     kept = {"have": [(n, have) for n, _ in need]}
-    return needed_and_kept("n", need, kept, "{:,.0f}".format, SIZE, bites)
+    return needed_and_kept("n", need, kept, "{:,.0f}".format, SIZE, fails)
 
 
 def words(chart: Drawing | None) -> dict[str, tuple[float, float]]:
@@ -61,7 +61,7 @@ def dots(chart: Drawing | None, colour: str = INK) -> list[Dot]:
 
 
 def test_the_n_of_a_verdict_is_marked_where_it_lies_within_the_chart() -> None:
-    chart = bounded(bites=(7, 58))
+    chart = bounded(fails=58)
     assert words(chart)["n = 58"][0] == 58
     (rule,) = strokes(chart, INK, DOTTED)
     assert {x for x, _ in rule.points} == {58}

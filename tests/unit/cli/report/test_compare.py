@@ -17,8 +17,8 @@ from separatrix.cli.report.compare import (
     compare_json,
     compared_why_document,
     comparison_document,
-    separated,
 )
+from separatrix.core.document import Line, Table
 from separatrix.stacks.architecture.resolve import resolve
 
 MODELS = ("qwen3-next-80b", "recurrentgemma-2b", "full*2 + gdn*24")
@@ -83,11 +83,13 @@ def test_steps_of_composition_are_compared_in_stretches() -> None:
 def test_equal_layouts_are_separated_by_nothing() -> None:
     assert Aligned("part", "row", ("1", "2")).differs
     assert not Aligned("part", "row", ("1", "1")).differs
-    rows, alike = separated(cards(("gdn*4", "gdn*4"), 8192))
-    assert rows == []
-    assert {"track S_5", "cache"} <= {*alike}
-    rows, _ = separated(cards(("gdn*4", "gdn*5"), 8192))
-    assert {"cache", "decode, mixing"} <= {row.label for row in rows}
+    table, _, *notes = comparison_document(cards(("gdn*4", "gdn*4"), 8192)).parts
+    assert isinstance(table, Table)
+    assert table.rows == []
+    assert any(isinstance(note, Line) and "track S_5, cache" in note.text for note in notes)
+    table = comparison_document(cards(("gdn*4", "gdn*5"), 8192)).parts[0]
+    assert isinstance(table, Table)
+    assert {"cache", "decode, mixing"} <= {row[0].strip() for row in table.cells}
 
 
 @each("asked", ["recall", "question-first", "memory", "costs", "assumptions", "all"])

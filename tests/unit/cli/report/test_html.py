@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -417,7 +418,9 @@ def test_stacks_are_compared_at_one_n(html: str) -> None:
     assert view(body).shared["eva"] == 64
     assert html.count('<th scope="col">n = 256</th>') == 2
     # of 2,048 answers all are right, or all but one
-    assert (share_text(1.0), share_text(2047 / 2048), share_text(0.31249)) == (
+    assert tuple(
+        map(share_text, (Fraction(1), Fraction(2047, 2048), Fraction(31249, 100_000)))
+    ) == (
         "100.0 %",
         "99.9 %",
         "31.2 %",
