@@ -154,13 +154,6 @@ class Columns:
         return Columns(size, each)
 
 
-def linear(x: Array, weight: Array, bias: Array | None, digits: Digits, what: str) -> Array:
-    """W x + b for each row of x, exactly. Raises CheckFailed where float32 may round it."""
-    Columns.of(x).through(weight, bias, digits, what)
-    product = x @ weight.T
-    return product if bias is None else product + bias
-
-
 @dataclass(frozen=True)
 class Exactly:
     """Maps without a rounding, and the binary digits that all of them took so far."""
@@ -168,5 +161,7 @@ class Exactly:
     digits: Digits = field(default_factory=Digits)
 
     def mapped(self, rows: Array, weight: Array, bias: Array | None = None, *, what: str) -> Array:
-        """W x + b for each row."""
-        return linear(rows, weight, bias, self.digits, what)
+        """W x + b for each row. Raises CheckFailed where float32 may round it."""
+        Columns.of(rows).through(weight, bias, self.digits, what)
+        product = rows @ weight.T
+        return product if bias is None else product + bias

@@ -99,14 +99,14 @@ CODE, KEY, VALUE, FIRST, ASKED, MET = 0, 2, 3, 6, 7, 10
         ({"blocks.0.mlp.down.weight": ((9, 0), -1.0)}, "likes another key"),
         ({"blocks.0.mlp.down.weight": ((9, 0), 0.0)}, "two keys are not told apart"),
         ({"blocks.1.mixers.0.b.weight": ((0, VALUE), 128.0)}, "layer 2: what it keeps is not"),
-        ({"blocks.2.mixers.0.b.weight": ((0, MET), -64.0)}, "layer 3, b: the gate is neither"),
+        ({"blocks.2.mixers.0.b.weight": ((0, MET), -64.0)}, "layer 3, b: a gate of 0"),
         ({"blocks.2.mixers.0.b.weight": ((0, ASKED), 1.0)}, "layer 3, b: reads what it is not"),
         ({"blocks.2.mixers.0.v.weight": ((0, MET), 1.0)}, "layer 3, v: reads what it is not"),
         ({"blocks.1.mixers.0.v.weight": ((0, ASKED), 1.0)}, "layer 2, v: reads what it is not"),
         ({"blocks.1.mlp.up.bias": ((0,), 1.0)}, "an MLP stands behind the first"),
         ({"head.weight": ((0, MET), 0.5)}, "the head reads more"),
         ({"head.weight": ((0, 11), 2.0)}, "has not the largest logit"),
-        ({"blocks.0.mixers.0.k.weight": ((0, KEY), 0.5)}, "small multiple of a unit vector"),
+        ({"blocks.0.mixers.0.k.weight": ((0, KEY), -1.0)}, "of a unit vector"),
     ],
 )
 def test_other_weights_are_refused(

@@ -27,12 +27,11 @@ from separatrix.proofs.derivations.parts.reflections import (
     live_heads,
     note_states,
     reach,
-    tame,
     updates_of,
     used_numbers,
 )
 from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
+from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, Exactly
 from separatrix.proofs.machine import Array, Enclosure
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
@@ -90,27 +89,26 @@ def derive_tracking(
     where the weights do not bear it out.
     """
     (part,) = live_of(model, 1, placed=False)
-    digits = Digits()
+    whole = Exactly()
+    digits = whole.digits
     for name, tensor in model.state_dict().items():
         digits.numbers(array(tensor), name)
     inputs = Inputs.of(model, digits)
     mixer, heads = live_heads(part, len(tracking.followed))
-    for x in (inputs.first, inputs.later):
-        tame(mixer, x, part.where)
     o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
     reached: list[Reached] = []
     written: list[Array] = []
     used = 0
     for head, followed in zip(heads, tracking.followed, strict=True):
-        whole = [
-            updates_of(mixer, head, x, digits, part.where)
+        every = [
+            updates_of(mixer, head, x, whole, part.where)
             for x in ([inputs.later] if inputs.same() else [inputs.first, inputs.later])
         ]
-        keys, values = used_numbers(*whole)
+        keys, values = used_numbers(*every)
         if not (keys.any() and values.any()):
             raise CheckFailed(f"{part.where}: no token writes anything to the state")
-        first, later = (one.only(keys, values) for one in (whole[0], whole[-1]))
-        if len(whole) == 1:
+        first, later = (one.only(keys, values) for one in (every[0], every[-1]))
+        if len(every) == 1:
             first = later
         found = reach(first, later, followed, (tracking.first, tracking.later), part.where)
         note_states([first, later], found, digits, mixer.chunk, part.where)
@@ -122,10 +120,10 @@ def derive_tracking(
         reached.append(found)
         y = np.einsum("d,sde->se", queries[0], found.states)
         Columns.of(y).through(np.eye(y.shape[1]), None, digits, f"{part.where}, what is read")
-        written.append(linear(y, o[:, head, values], None, digits, f"{part.where}, o"))
+        written.append(whole.mapped(y, o[:, head, values], what=f"{part.where}, o"))
         acting = (first.b[tracking.first], later.b[tracking.later])
         used = max(used, *(int((b != 0).sum(1).max(initial=0)) for b in acting))
-    margin = _read_out(model, part, inputs, tracking, reached, written, digits)
+    margin = _read_out(model, part, inputs, tracking, reached, written, whole)
     formats = exact_formats(part, digits)
     digits.hold(arithmetic)
     # how many states prompts lead to, a number for each head; the binary digits that hold every
@@ -163,13 +161,13 @@ def _read_out(
     tracking: Tracking,
     reached: list[Reached],
     written: list[Array],
-    digits: Digits,
+    whole: Exactly,
 ) -> Fraction:
     """The smallest lead of the right logit over all states and last tokens; `written` holds what
     the heads add in each state. Raises CheckFailed where another logit is as large, or the last
     token itself matters.
     """
-    base = inputs.later[tracking.later]
+    base, digits = inputs.later[tracking.later], whole.digits
     columns = Columns.of(base)
     for rows in written:
         columns = columns.plus(Columns.of(rows), digits, "the residual stream")
@@ -186,7 +184,7 @@ def _read_out(
             down = (part.mlp["down.weight"], part.mlp["down.bias"])
             columns.through(*up, digits, "the MLP")
             hidden = np.maximum(x @ up[0].T + up[1], 0.0)
-            added = linear(hidden, *down, digits, "the MLP")
+            added = whole.mapped(hidden, *down, what="the MLP")
             after = columns.plus(Columns.of(added), digits, "the residual stream")
             x = x + added
         after.through(weight, bias, digits, "the head")

@@ -18,7 +18,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.tracked import asked
-from separatrix.proofs.exact import Digits, linear
+from separatrix.proofs.exact import Digits, Exactly
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Permutation, Task, parse_task
 
@@ -159,22 +159,22 @@ def test_whatever_changes_it_is_refused_or_true(case: tuple[str, str, str]) -> N
 def test_a_sum_takes_the_digits_that_its_terms_take() -> None:
     """255 = 8 ones: 8 digits; 257 takes 9; 3 + 1/4 is 13 quarters: 4 digits."""
     digits = Digits()
-    linear(np.array([[255.0]]), np.array([[1.0]]), None, digits, "x")
+    Exactly(digits).mapped(np.array([[255.0]]), np.array([[1.0]]), what="x")
     assert digits.own == 8
     assert digits.formats() == ("fp32", "bf16", "fp16")
-    linear(np.array([[1.0, 1.0]]), np.array([[256.0, 1.0]]), None, digits, "x")
+    Exactly(digits).mapped(np.array([[1.0, 1.0]]), np.array([[256.0, 1.0]]), what="x")
     assert digits.own == 9
     assert digits.formats() == ("fp32", "fp16")
     other = Digits()
-    linear(np.array([[3.0, 1.0]]), np.array([[1.0, 0.25]]), None, other, "x")
+    Exactly(other).mapped(np.array([[3.0, 1.0]]), np.array([[1.0, 0.25]]), what="x")
     assert other.own == 4
     # beyond fp16's largest number, and below its smallest normal one
     for number in (2.0**16, 2.0**-15):
         far = Digits()
-        linear(np.array([[number]]), np.array([[1.0]]), None, far, "x")
+        Exactly(far).mapped(np.array([[number]]), np.array([[1.0]]), what="x")
         assert far.formats() == ("fp32", "bf16")
     with pytest.raises(CheckFailed, match="26 binary digits"):
-        linear(np.array([[1.0, 1.0]]), np.array([[2.0**25, 1.0]]), None, Digits(), "x")
+        Exactly(Digits()).mapped(np.array([[1.0, 1.0]]), np.array([[2.0**25, 1.0]]), what="x")
 
 
 def test_a_half_format_that_is_too_narrow_is_refused() -> None:

@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.delta import DeltaNetMixer, GDNMixer
-from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
-from separatrix.proofs.derivations.parts.reflections import keeps, tame
-from separatrix.proofs.exact import SATURATED, Exactly, lowest
+from separatrix.proofs.derivations.parts.live_parts import Head, Live
+from separatrix.proofs.derivations.parts.reflections import updates_of
+from separatrix.proofs.exact import Exactly, lowest
 from separatrix.proofs.machine import Array
-
-_LONGEST = 1 << 11
-"""The longest key whose square is a number of float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +30,12 @@ class Moves:
     reads: NDArray[np.int64]
     values: Array
     made_of: Array
-    """(n, .): keys, queries, values and the gate, before they are scaled."""
+    """(n, .): keys, queries, values and strengths."""
 
     def same(self, some: NDArray[np.bool_], others: NDArray[np.bool_]) -> bool:
         """Whether some rows are made of the same numbers as others, and so are all between them
-        where these are affine.
+        where what they are mapped from is affine: whole multiples of a unit vector on its one side
+        are such between each other, and gates as far open or shut.
         """
         return bool(np.array_equal(self.made_of[some], self.made_of[others]))
 
@@ -55,20 +53,14 @@ def moves(part: Live, rows: Array, tokens: int, whole: Exactly, more: Array | fl
     """
     head, mixer, where = delta_head(part), part.mixer, part.where
     assert isinstance(mixer, DeltaNetMixer | GDNMixer)
-    keys = whole.mapped(rows, head.k, what=f"{where}, k")
-    queries = whole.mapped(rows, head.q, what=f"{where}, q")
-    values = whole.mapped(rows, head.v, what=f"{where}, v")
-    gate = whole.mapped(rows, _strength(part, head), what=f"{where}, b")[:, 0] + more
+    found = updates_of(mixer, head.index, rows, whole, where, more)
+    (keys,), (values,) = (x.swapaxes(0, 1) for x in (found.k, found.v))
     note_sums(part, float(np.abs(values).max(initial=0.0)), lowest(values), tokens, whole)
-    if mixer.largest != 1.0 or (np.abs(gate) < SATURATED).any():
-        raise CheckFailed(f"{where}, b: the gate is neither 1 nor 0")
-    keeps(mixer, head.index, rows, whole.digits, where)
-    tame(mixer, rows, where)
     return Moves(
-        writes=np.where(gate > 0, _unit(keys, f"{where}, k"), -1),
-        reads=_unit(queries, f"{where}, q"),
+        writes=np.where(found.b[:, 0] > 0, _slot(keys, f"{where}, k"), -1),
+        reads=_slot(found.q, f"{where}, q"),
         values=values,
-        made_of=np.concatenate([keys, queries, values, gate[:, None]], 1),
+        made_of=np.concatenate([keys, found.q, values, found.b], 1),
     )
 
 
@@ -79,14 +71,8 @@ def note_sums(part: Live, most: float, bits: int, tokens: int, whole: Exactly) -
     whole.digits.sum(4 * tokens * most, bits, f"{part.where}, sums")
 
 
-def _strength(part: Live, head: Head) -> Array:
-    return array(part.mixer.get_parameter("b.weight"))[head.index : head.index + 1]
-
-
-def _unit(rows: Array, what: str) -> NDArray[np.int64]:
-    """The dimension of each row that is a multiple of a unit vector, which is made 1; -1 for 0."""
-    live = rows != 0
-    whole = (rows == np.rint(rows)).all()
-    if (live.sum(1) > 1).any() or (rows < 0).any() or (rows > _LONGEST).any() or not whole:
-        raise CheckFailed(f"{what}: neither 0 nor a small multiple of a unit vector")
-    return np.where(live.any(1), live.argmax(1), -1)
+def _slot(rows: Array, what: str) -> NDArray[np.int64]:
+    """The dimension of each row that is a unit vector; -1 for 0."""
+    if not (np.isin(rows, (0.0, 1.0)).all() and (rows.sum(1) <= 1).all()):
+        raise CheckFailed(f"{what}: neither 0 nor a multiple of a unit vector")
+    return np.where(rows.any(1), rows.argmax(1), -1)

@@ -1,6 +1,6 @@
-"""A layer whose tokens reflect its state, evaluated exactly: DeltaNet, Gated DeltaNet, KDA and
-Gated DeltaProduct where every gate is saturated, a = 1 and b = 2 or 0, and every key has length
-exactly 1.
+"""Layers of the delta rule, evaluated exactly: DeltaNet, Gated DeltaNet, KDA and Gated DeltaProduct
+where every gate is saturated, a = 1 and b = 0 or what it is at most, and every key has length
+exactly 1. With b = 2 tokens reflect the state.
 
     R <- R + b k (v - R^T k)^T   for each of a token's updates in turn,   y = R^T q
 
@@ -27,7 +27,7 @@ from separatrix.mixers import Mixer
 from separatrix.mixers.base.recurrent import SHORTEST_LENGTH, RecurrentMixer
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
 from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of
-from separatrix.proofs.exact import SATURATED, Digits, linear, lowest
+from separatrix.proofs.exact import SATURATED, Digits, Exactly, lowest
 from separatrix.proofs.machine import Array
 from separatrix.tasks.base.task import Tokens
 
@@ -143,20 +143,29 @@ def tame(mixer: RecurrentMixer, x: Array, where: str) -> None:
         raise CheckFailed(f"{where}, a: a rate e^{float(rates.max()):g} may overflow")
 
 
-def updates_of(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> Updates:
-    """What tokens of these inputs, a row each, do to a head's state. Raises CheckFailed unless all
-    of it is exact: gates saturated, and keys and queries of length 0 or 1.
+def updates_of(
+    mixer: RecurrentMixer,
+    head: int,
+    x: Array,
+    whole: Exactly,
+    where: str,
+    more: Array | float = 0.0,
+) -> Updates:
+    """What tokens of these inputs, a row each, do to a head's state; `more`: what the argument of
+    their gates is beside what the inputs say. Raises CheckFailed unless all of it is exact: gates
+    saturated, and keys and queries of length 0 or 1.
     """
     m = mixer.updates
     weights = weights_of(mixer, where, *_PARAMETERS[type(mixer)], updates=m)
     (q,), k, v = (weights.own(x, head) for x in (weights.q, weights.k, weights.v))
     b = array(mixer.get_parameter("b.weight")).reshape(m, mixer.heads, -1)[:, head]
     tokens = len(x)
-    keys = linear(x, k.reshape(-1, k.shape[-1]), None, digits, f"{where}, k")
-    values = linear(x, v.reshape(-1, v.shape[-1]), None, digits, f"{where}, v")
-    queries = linear(x, q, None, digits, f"{where}, q")
-    gates = linear(x, b, None, digits, f"{where}, b")
-    keeps(mixer, head, x, digits, where)
+    keys = whole.mapped(x, k.reshape(-1, k.shape[-1]), what=f"{where}, k")
+    values = whole.mapped(x, v.reshape(-1, v.shape[-1]), what=f"{where}, v")
+    queries = whole.mapped(x, q, what=f"{where}, q")
+    gates = (whole.mapped(x, b, what=f"{where}, b").T + more).T
+    _keeps(mixer, head, x, whole, where)
+    tame(mixer, x, where)
     found = Updates(
         k=_unit(keys.reshape(tokens, m, -1), f"{where}, k"),
         v=values.reshape(tokens, m, -1),
@@ -169,33 +178,32 @@ def updates_of(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where
 
 
 def _strengths(mixer: RecurrentMixer, gates: Array, where: str) -> Array:
-    """b = 2 or 0. Raises CheckFailed where a gate is not saturated."""
-    if getattr(mixer, "largest", 0.0) != 2.0:
-        raise CheckFailed(f"{where}: b does not reach 2: no negative eigenvalues")
+    """b = 0, or the most there is. Raises CheckFailed where a gate is not saturated."""
     open_ = np.abs(gates) < SATURATED
     # a key of 0 needs no gate, but none is left in between
     if open_.any():
         raise CheckFailed(
             f"{where}, b: a gate of {float(gates[open_][0]):g} is not saturated, so that b is"
-            " neither 0 nor 2"
+            " neither 0 nor the most there is"
         )
-    return np.where(gates > 0, 2.0, 0.0)
+    return np.where(gates > 0, getattr(mixer, "largest", 1.0), 0.0)
 
 
-def keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> None:
+def _keeps(mixer: RecurrentMixer, head: int, x: Array, whole: Exactly, where: str) -> None:
     """Raises CheckFailed unless the decay is exactly 1 for every token."""
     if isinstance(mixer, DeltaNetMixer):
         return
     name = f"{where}, a"
     if isinstance(mixer, KDAMixer):
         own = slice(head * mixer.head_dim, (head + 1) * mixer.head_dim)
-        through = linear(x, array(mixer.get_parameter("a.down.weight")), None, digits, name)
+        through = whole.mapped(x, array(mixer.get_parameter("a.down.weight")), what=name)
         weight = array(mixer.get_parameter("a.up.weight"))[own]
-        steps = linear(through, weight, array(mixer.get_parameter("a.up.bias"))[own], digits, name)
+        bias = array(mixer.get_parameter("a.up.bias"))[own]
+        steps = whole.mapped(through, weight, bias, what=name)
     else:
         weight = array(mixer.get_parameter("a.weight"))[head : head + 1]
         bias = array(mixer.get_parameter("a.bias"))[head : head + 1]
-        steps = linear(x, weight, bias, digits, name)
+        steps = whole.mapped(x, weight, bias, what=name)
     if (steps > -SATURATED).any():
         raise CheckFailed(
             f"{name}: a decay's argument is {float(steps.max()):g}, so that it is not exactly 1"
@@ -203,14 +211,15 @@ def keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str
 
 
 def _unit(x: Array, what: str) -> Array:
-    """Vectors divided by their length, which must be 0 or a power of two: root and quotient are
-    exact then.
+    """Vectors divided by their length, which must be 0, a power of two or that of their one number:
+    root and quotient are exact then.
     """
     squares = (x * x).sum(-1, keepdims=True)
     mantissa, exponent = np.frexp(squares)
     # 4^s is 1/2 times 2^(2 s + 1); entries have few digits, so that float64 adds them exactly
     power = (mantissa == 0.5) & (exponent % 2 == 1)
-    if not ((squares == 0) | (power & (squares > SHORTEST_LENGTH**2))).all():
+    alone = (x != 0.0).sum(-1, keepdims=True) == 1
+    if not ((squares == 0) | ((power | alone) & (squares > SHORTEST_LENGTH**2))).all():
         raise CheckFailed(f"{what}: a vector's length is no power of two, so that it is rounded")
     # all squares are multiples of 4^lowest
     if x.any() and float(squares.max()) > 2.0 ** (24 + 2 * lowest(x)):
