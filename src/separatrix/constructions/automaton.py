@@ -16,9 +16,6 @@ There is a rule for every token that may stand at a place, whose key is (bits of
 scores all P bits against its own token there, and at most P - 2 against any other. Its row of the
 table is the map of classes. The head compares the state with the number of each answer's class: b
 against at most b - 2.
-
-Of eva the classes of a prefix of t values are all V^t lists of values, so that n log2 V bits are
-needed, and are enough; after the query V classes are left, which are the answers.
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ the next one adds up what may be wrong at this token, with x the kind's bits, +-
     wrong = min(relu(-c), 1) + min(relu(c - D'), 1)
             + sum over the bits of relu(top - x - 2 open) + relu(x - top - 2 open)
 
-and the last one off = |c|. Logits: 2 dead + 2 off for the answer 0, and 1 for the answer 1. Up to
-the first wrong bracket slot s holds the kind of the bracket that was opened last at this depth;
-afterwards the flag stays. Everything is a small integer.
+and the last one off = |c|. Logits: 2 dead + 2 off for the answer 0, and 1 for the answer 1.
 """
 
 from __future__ import annotations

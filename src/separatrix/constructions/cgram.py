@@ -18,9 +18,7 @@ The head at the last place n - 1, whose last c letters are g_1, ..., g_c, the la
 
     score(j) = s^2 (c B - 2 hamming), over the letters that stand before j
 
-Where the context stands right before j, that is s^2 c B; the task promises that it does so once. A
-letter that differs loses 2 s^2 at least, and one that is missing before the first tokens, whose
-numbers are 0, loses s^2 B >= 2 s^2. So j leads by 32, and its own letter is the answer.
+Letters that are missing before the first tokens are 0. The task promises one place where all agree.
 """
 
 from __future__ import annotations

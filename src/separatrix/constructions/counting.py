@@ -14,19 +14,17 @@ last token's own symbol, which then matches itself; form=ones for 1, whatever th
 
     score of a match: s^2 D     of the start token: s^2 D     of all others: at most s^2 (D - 2)
 
-All matches tie with the start token exactly. Let k count it, the matches, and the last token where
-it matches itself: k = 1 + c, or 2 + c. Then the start token weighs 1/k, less n e^(-2 s^2). Sums of
-k ones are exact while the format counts them.
+Let k count the start token, the matches, and the last token where it matches itself: the start
+token weighs 1/k.
 
 Logits are lines in the weight y: that of k + 1 exceeds that of k by
 
     k (k + 1) (t_k - y),   t_k = (1/k + 1/(k + 1)) / 2
 
 so by 1/2 at y = 1/(k + 1), and by -1/2 at y = 1/k. Slopes and heights are sums of these: a_k = -sum
-j (j + 1), b_k = sum (j + 1/2). They grow with k^3 and k^2, so that at y = 1/k numbers of size k^2
-decide by 1/2: p digits tell about 2^(p/2) counts apart. A slope that the format does not hold is
-rounded, and the height takes what that changes at y = 1/k. Where sums hold more digits than weights
-do (fp64), `rest` and a second column for the weight take what is left of both.
+j (j + 1), b_k = sum (j + 1/2). A slope that the format does not hold is rounded, and the height
+takes what that changes at y = 1/k. Where sums hold more digits than weights do (fp64), `rest` and a
+second column for the weight take what is left of both.
 """
 
 from __future__ import annotations

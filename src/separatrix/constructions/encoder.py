@@ -31,8 +31,8 @@ held_0), final or not, and all of w. In layer 2 + k it is asked for and read:
     Q x_i = s (all_w, held_k, c next_k)
     V x_j = (held_k, next_k, final_k)
 
-As in thought.py the entry asked for leads by 2 s^2. A pointer that is final asks for a level that
-no entry has, and reads anything; the MLP keeps what it held:
+A pointer that is final asks for a level that no entry has, and reads anything; the MLP keeps what
+it held:
 
     x_{k+1} = x_k where final_k = 1, or y cut to +-1: written as the sum of
     relu(2 y + 1 - 4 (1 + f)) - relu(2 y - 1 - 4 (1 + f)),   f = final_k,

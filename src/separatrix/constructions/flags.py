@@ -15,12 +15,8 @@ value that cancels it, and the start token scores as much as a match:
     K token = s (bits of x, 0)      K start = s (0, D)      Q = s (bits of -x, 1)
     V = 1 at the start token, 0 elsewhere
 
-A match scores s^2 D, the start token too, everything else at most s^2 (D - 2). So with c matches
-the start token weighs 1/(1 + c), less what n e^(-2 s^2) takes. A token is its own match where it
-cancels itself (0, and M/2 for even M): c is then one more. So the sum of weight and own is
-
-    1 or at most 1/2          without an earlier match, and with one, for other values
-    3/4 or at most 7/12       for those
+With c matches the start token weighs 1/(1 + c); a token that cancels itself is its own match. So
+the sum of weight and own is 1, or at most 1/2 with an earlier match, and 3/4 or at most 7/12 there.
 
 Per query one layer is enough: the logits are (weight + own, 85/128). As a decision, of a pair that
 cancels the later token sees the earlier one, and the MLP takes z = weight + own:
@@ -28,11 +24,10 @@ cancels the later token sees the earlier one, and the MLP takes z = weight + own
     flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4
 
 is exactly 1 up to 77/128, where both units are 0, and 0 from 93/128 on, where what they differ by
-is rounded. Nothing here knows places, and no weight depends on n.
+is rounded.
 
 Looking. Keys are 8 times the flag, queries 4: a flag, which is 0 or 1, leads by 2 s^2 = 32. Values
-are flags, too: what arrives is the share of flagged tokens, 0 without one, and within n e^-32 of 1
-with any. The logits of the decision are (1/2, found).
+are flags, too. The logits of the decision are (1/2, found).
 
 Equality. A place of either string holds the address of its bit, D = ceil(log2 n) bits, and a tag
 that only the first string has:
@@ -46,9 +41,8 @@ that only the first string has:
     differs   1       written by the MLP of layer 1
     found     1       written by the attention of layer 2
 
-Layer 1: K = s (place, first), Q = s (place, one), V = bit. The place of u with the same address
-scores s^2 (D + 1), all else at most s^2 (D - 1). So a place of v fetches its partner, and a place
-of u fetches itself. The MLP writes a flag where y = bit - fetched is 2 or -2:
+Layer 1: K = s (place, first), Q = s (place, one), V = bit: a place of u fetches itself, and one of
+v its partner. The MLP writes a flag where y = bit - fetched is 2 or -2:
 
     differs = (relu(2 y - 1) - relu(2 y - 3) + relu(-2 y - 1) - relu(-2 y - 3)) / 2
 

@@ -19,10 +19,9 @@ beside those that tell the first layer of places (parts/offsets.py). The head of
 
     score = s^2 (c B - 2 hamming), over the tokens that stand before
 
-A token that differs loses 2 s^2 at least, and one that is missing s^2 B; `none`, which nobody asks
-for, keeps a norm of keys from making much of what is left of 0 there. The task promises that the
-context asked for stands once before, so that what stood behind it wins. Source: Olsson et al.,
-In-context learning and induction heads, arXiv 2209.11895, for the two layers; the weights are ours.
+`none`, which nobody asks for, keeps a norm of keys from making much of what is left of 0 where no
+token stands. Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895, for
+the two layers; the weights are ours.
 """
 
 from __future__ import annotations

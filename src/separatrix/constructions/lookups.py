@@ -2,11 +2,6 @@
 it: a head whose keys are made of the token before, so that the place of a value carries the key in
 front of it.
 
-One plain layer of bounded width cannot do that where a key and its value are two tokens. For a
-fixed question what a head sums up is a sum over places: whoever holds the values alone would tell
-whoever holds the keys alone, in H (d_v + 1) numbers, the value of any key, and there are V^n
-contents to tell. A kernel of two tokens is what joins a key to its value.
-
 D = ceil(log2 K) bits for a key, B for an answer, all +-1, lowest first; s = 4; r = ceil(log2 n)
 bits of a number of a pair where later writes must win, else r = 0; c = 2^(r+1).
 
@@ -30,10 +25,7 @@ The head, at a token that asks for key q; its key at place j is made of the toke
     elsewhere:               at most -s^2 c
     the first place:         0, for no token stands before it
 
-With c = 2^(r+1) a key that matches scores at least s^2 (2^r + 1) >= 2 s^2, and all others at most
-the negative of that: so the right one leads by 4 s^2 at least, or, over earlier writes of the same
-key, by 2 s^2. The first place is the blank between the two: where nothing matches it leads by 2 s^2
-and holds the code of "none". All numbers are small integers, and scores multiples of s^2.
+The first place is the blank between what matches and the rest, and holds the code of "none".
 
 Where the convolution is a layer of its own it copies key, shut and order of the token before to the
 space `before`, which K then reads: the same keys, number for number [Wen25].

@@ -16,9 +16,7 @@ The head, at the last token, whose token is x:
 
     K = (cos, sin, blank)     Q = c (cos, -sin, ask)     V = earlier
 
-Its output y is the weight on earlier x_j. Nothing matches: at most n e^-G <= 1/8 (the query itself
-may match, at 2x = 0, but its value is 0). Something matches: at least about 1/2, the query itself
-matching too. The logits are (1/4, y).
+Its output y is the weight on earlier x_j. The logits are (1/4, y).
 
 All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
 digits, so that scores are integers over 2^48, all of which are looked at. Where M is beyond that

@@ -11,9 +11,8 @@ S_l = r_l S_(l-1).
     fetched_l_j   all pairs   written by head j of layer l: word_(l-1) at the offset j S_(l-1)
     word_l        all pairs   written by the MLP of layer l
 
-Before layer l a token holds the product of its last S_(l-1) letters, or of all that there are: the
-start token is the identity for places before the first. The MLP follows every thing through the
-words, the oldest first, with two units for each path i_0, i_1, ..., i_r:
+The MLP follows every thing through the words, the oldest first, with two units for each path i_0,
+i_1, ..., i_r:
 
     relu(z - r + 3/2) - relu(z - r + 1/2),   z = the sum over u of word u at (i_(u-1), i_u)
 

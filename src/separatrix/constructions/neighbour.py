@@ -16,14 +16,11 @@ Strings have d bits, labels L = ceil(log2 V), places of pairs D = ceil(log2(n + 
     read      L       written by the attention of layer 2
     answer    L       written by the MLP of layer 2
 
-Layer 1: K = s (pair, leads), Q = s (pair, one), V = bits. Every place fetches the string of its own
-pair, with a gap of 2 s^2 (strings fetch themselves); a threshold makes what it fetches +-1 again.
+Layer 1: K = s (pair, leads), Q = s (pair, one), V = bits. A threshold makes what is fetched +-1
+again.
 
-Layer 2: K = s (near, (d + 1) tag), Q = s (bits, one), V = label. A label whose string differs from
-the query in h bits scores s^2 (d - 2 h) + s^2 (d + 1): each bit more costs 2 s^2. Whatever a string
-has fetched, it scores at most s^2 d - s^2 (d + 1), and every label at least s^2 more than 0: 2 s^2
-more. Several strings may be nearest: where they have one label, their values are one, and nothing
-need tie exactly. Where they differ in label the prompt is no instance of the task.
+Layer 2: K = s (near, (d + 1) tag), Q = s (bits, one), V = label. Several strings may be nearest:
+where they have one label nothing need tie exactly.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """q-sparse averaging in two full layers with one head each [San23]: every token of a set looks its
 value up, and the last one averages over the set.
 
-In [San23] one token holds a whole set, and one layer does. Here a set is q tokens, and one plain
-layer of bounded width cannot: with the last token fixed, what it sums up of the values alone is one
-of 2^h, and V^n contents are told apart by the tokens of the set before it.
-
 D = ceil(log2 n), S = ceil(log2 sets), B = ceil(log2 V) bits, +-1, lowest first; s = 4
 (8 in layer 2, in fp64).
 
@@ -24,14 +20,12 @@ Layer 2 compares sets, and reads z, the number whose bits are clean:
 
     K = s (set, -memory)    Q = s (set, -memory)    V = sum_b 2^(b-1) clean_b - (2^B - 1)/2 memory
 
-Tokens of the same set score s^2 (S + 1), those of another at most s^2 (S - 1), values -s^2. So the
-q tokens of the set, which at its last one are all there, tie exactly and weigh 1/q each: the head
-gives the average of [San23], and times q, in `sum`, the sum. The MLP takes V off for every w >= 1
-with sum >= w V:
+The q tokens of the set tie, which gives the average of [San23], and times q, in `sum`, the sum. The
+MLP takes V off for every w >= 1 with sum >= w V:
 
     wraps = -V sum_w (relu(2 (sum - w V) + 3/2) - relu(2 (sum - w V) + 1/2))
 
-and the logit of a is a (sum + wraps) - a^2/2: the right one leads by 1/2.
+and the logit of a is a (sum + wraps) - a^2/2.
 """
 
 from __future__ import annotations

@@ -17,12 +17,7 @@ The head, at the last token, whose token is x:
     Q x_n = s (argument, -memory) = s (bits of x, +1)
     V x_j = value
 
-    score of j < n:   s^2 (D - 2 hamming(j, x) + 1)   largest at j = x, others at least 2 s^2 below
-    score of itself:  s^2 (0 - 1)                     s^2 (D + 2) below
-
-So the weight off j = x is at most n e^(-2 s^2), and `fetched` is +-1 up to twice that. The
-threshold makes it +-1 again. The logit of answer v is <bits of v, answer> = B - 2 hamming(v, f(x)):
-the right one leads by 2.
+The threshold makes `fetched` +-1 again. The logit of answer v is <bits of v, answer>.
 
 In a head whose places come from rotations alone (parts/readers.py) address, memory and argument
 give way to
@@ -30,26 +25,14 @@ give way to
     one        1       1 at every token
     asked      2 r     of token t < n: the query for place t
 
-Index. Who asks differs: there a token is a value and an argument at once; of index lookup token
-V + i alone holds the argument i:
-
-    space      width   position j < n   position n (the query)   token t < V    token V + i
-    address    D       bits of j        0                        .              .
-    memory     1       +1               -1                       .              .
-    argument   D       .                .                        .              bits of i
-    value      B       .                .                        bits of t      .
-
-The query's own key is s (0, -1) as there, and scores s^2 (D + 2) below the place asked for.
+Index. Token V + i alone holds the argument i, and token t < V its value alone.
 
 Indexed attention: two looks, the first by the indexer, whose first head is the retrieval head once
 more:
 
     Q^I x_n = s (argument, -memory)    K^I x_j = s (address, memory)    w = -memory x_n = 1
 
-Place j scores max(0, s^2 (D - 2 hamming(j, x) + 1)): s^2 (D + 1) at j = x, at most s^2 (D - 1)
-elsewhere, and 0 for the query itself. So the right token is the first that is chosen, for every
-k >= 1, and among the k tokens read the head weighs it as above. Other heads of the indexer have a
-weight of 0.
+Other heads of the indexer have a weight of 0.
 
 Block-sparse attention with blocks of B = 2^b tokens, one block read per head: bits are written
 lowest first, so the b lowest address bits number the places inside a block. What is new is how the
@@ -57,11 +40,8 @@ layer finds the block:
 
     pooled key of a complete block m:  mean over its B keys = s (0 in the b low bits, bits of m, +1)
 
-since every low bit is +1 as often as -1 in a block, exactly. The block of x scores s^2 (D - b + 1).
-Every other complete block scores at least 2 s^2 less, so the block of x is read. In it, and in the
-open block, the tokens score as above. If x stands in the open block, that is read in any case, and
-a block read for nothing holds no better key. Pooled values are 0 and lambda = sigmoid(-32), so the
-output is (1 - lambda) times what the softmax over those tokens fetched.
+Pooled values are 0 and lambda = sigmoid(-32), so that the output is (1 - lambda) times what the
+softmax over the tokens read fetched.
 """
 
 from __future__ import annotations

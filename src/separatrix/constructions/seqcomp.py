@@ -22,9 +22,7 @@ Layer 1 fetches z_0 at the last token, layer l+1 asks for (l, w_{l-1}, i_{l-1}):
     Q x_last = s (w_{l-1}, i_{l-1}, -level_l) = s (bits of w_{l-1}, bits of i_{l-1}, +1)
     V x_j = value
 
-With D address bits, entry (a, i) of z_l scores s^2 (D - 2 hamming + 1). A position of another level
-has tag -1, hence at most s^2 (D - 1). So the right entry leads by 2 s^2; the threshold makes what
-it holds +-1 again before the next layer asks with it.
+The threshold makes what was fetched +-1 again before the next layer asks with it.
 
 Carried. L full layers and one bounded layer (theory.md, section 5, tightness for hybrids). z_0
 stands right before w. The bounded layer hands a value on to the next token, which saves the
