@@ -18,8 +18,9 @@ from support.worded import answer_in_words, tokens_of
 
 from separatrix.tasks import TASKS as TASKS_OF_TOKENS
 from separatrix.tasks import Task, parse_any_task
+from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.exports import export
-from separatrix.tasks.exports.source import definition, manner, noun
+from separatrix.tasks.exports.source import manner, noun
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
 pytest.importorskip("lm_eval", reason="needs the extra lm-eval")
@@ -83,7 +84,7 @@ def questions(text: str, context: str, shots: int) -> list[str]:
     lead = r"\n\n(?=[^\n]+\n+(?:Numbers|Input|Question): )"
     task = parsed(text)
     words = isinstance(task, TextTask)
-    told = "Answer the question from the facts." if words else definition(task.asked)
+    told = "Answer the question from the facts." if words else wrapped(task.asked.definition)
     assert context.startswith(told)
     asked = re.split(lead, context[len(told) :])
     ways = (manner(task, steps=True), manner(task, steps=False), "")

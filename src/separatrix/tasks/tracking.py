@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -92,7 +92,29 @@ _LEVELLED = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parity(Task):
+class Ones(Task):
+    """How many of n bits are ones, modulo the number of answers."""
+
+    n: int
+
+    def _laid(self, answers: Mapping[str, int], kept: str, least: int) -> Layout:
+        """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
+        return Layout(
+            self.n,
+            {"bit": 2},
+            answers,
+            self.n - 1,
+            Exact(sum(answers.values())),
+            runs=TwoRuns.halves(self.n),
+            grows=Growth(kept, least),
+        )
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        return self._checked(tokens).sum(axis=1) % self.answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity(Ones):
     """Parity: is the number of ones among n bits odd?
 
         n = 5:   position   0   1   2   3   4
@@ -127,18 +149,13 @@ class Parity(Task):
     }
     grid = ("n=32", "n=48", "n=64", "n=256", "n=1024", "n=4096")
 
-    n: int
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2)
 
     def layout(self) -> Layout:
-        """Two runs: one bit more is a one."""
-        runs = TwoRuns.halves(self.n)
-        return Layout(
-            self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs, grows=Growth("bits", 2)
-        )
+        return self._laid(YES_OR_NO, "bits", 2)
 
     def level(self, probe: str) -> Fraction:
         """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
@@ -160,12 +177,9 @@ class Parity(Task):
             tokens = ones.astype(np.int64)
         return Batch(tokens, tokens.sum(axis=1) % 2)
 
-    def answer(self, tokens: Tokens) -> Tokens:
-        return self._checked(tokens).sum(axis=1) % 2
-
 
 @dataclass(frozen=True, kw_only=True)
-class Modular(Task):
+class Modular(Ones):
     """Modular counting: how many of n bits are ones, modulo m?
 
         n = 6, m = 3:   position   0   1   2   3   4   5
@@ -202,7 +216,6 @@ class Modular(Task):
     }
     grid = ("n=48,m=3", "n=64,m=5", "n=96,m=4", "n=256,m=7", "n=1024,m=16", "n=4096,m=60")
 
-    n: int
     m: int
     shift: str = PLAIN
 
@@ -210,18 +223,7 @@ class Modular(Task):
         self._require(m=2, n=self.m)
 
     def layout(self) -> Layout:
-        """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
-        answers = {f"number modulo {self.m}": self.m}
-        runs = TwoRuns.halves(self.n)
-        return Layout(
-            self.n,
-            {"bit": 2},
-            answers,
-            self.n - 1,
-            Exact(self.m),
-            runs=runs,
-            grows=Growth(f"m = {self.m:,}", self.m),
-        )
+        return self._laid({f"number modulo {self.m}": self.m}, f"m = {self.m:,}", self.m)
 
     @property
     def numbers(self) -> int:
@@ -245,9 +247,6 @@ class Modular(Task):
             tokens[:, :first] = np.arange(first) < rng.integers(self.m, size=(batch, 1))
             rng.permuted(tokens[:, :first], axis=1, out=tokens[:, :first])
         return Batch(tokens, tokens.sum(axis=1) % self.m)
-
-    def answer(self, tokens: Tokens) -> Tokens:
-        return self._checked(tokens).sum(axis=1) % self.m
 
 
 _LEAST_DRAWN = 8

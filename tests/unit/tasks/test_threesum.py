@@ -19,7 +19,7 @@ from separatrix.tasks import ThreeSum, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.rows import above
 from separatrix.tasks.audits.shortcuts import shapes
-from separatrix.tasks.drawing.classes_modulo import told_by_numbers_of_sums
+from separatrix.tasks.sums import told_by_numbers_of_sums
 
 
 def test_text() -> None:

@@ -15,8 +15,7 @@ from support.each import each
 from support.two_sum import Distribution, described, says_nothing
 
 from separatrix.tasks import TwoSum, parse_task
-from separatrix.tasks.drawing.classes_modulo import alike, hidden, told_by_residues
-from separatrix.tasks.sums import Form
+from separatrix.tasks.sums import Form, alike, hidden, told_by_residues
 
 
 def test_text() -> None:

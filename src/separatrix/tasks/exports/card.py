@@ -17,8 +17,9 @@ import yaml
 from separatrix.core.evidence.canonical import package_version
 from separatrix.core.evidence.folder import Checksum
 from separatrix.tasks import Task
+from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.source import MOST_BALANCED, Source, definition, drawn
+from separatrix.tasks.exports.source import MOST_BALANCED, Source
 from separatrix.tasks.measured import level
 from separatrix.tasks.text import TextTask
 
@@ -145,8 +146,8 @@ def about(source: Source[Any]) -> dict[str, Any]:
         "title": task.own_title,
         "source": task.cited,
         "references": references(task.cited),
-        "definition": definition(task),
-        "drawn": drawn(task),
+        "definition": wrapped(task.definition),
+        "drawn": wrapped(task.how_drawn),
         "chance": probability(task.chance),
         **({} if reached is None else {"level": probability(reached)}),
     } | source.sizes()
@@ -259,7 +260,15 @@ def _numbers(source: Source[Any], said: dict[str, Any]) -> list[tuple[str, str]]
     if "level" in said:
         best = "what the best rule known reaches without solving it (level)"
         numbers.append((best, said["level"]))
-    numbers += source.facts()
+    numbers += [(name, f"{number:,}") for name, number in said.get("numbers", {}).items()]
+    if "length" in said:
+        due = "after several tokens" if said["several"] else "after the last token"
+        numbers += [
+            ("tokens of a row", f"{said['length']:,}"),
+            ("token ids", f"0 to {said['vocabulary'] - 1:,}"),
+            ("answers", f"0 to {said['answers'] - 1:,}"),
+            ("answers due", due),
+        ]
     if classes := said.get("prefix_classes"):
         told = f"prefixes of {classes['after']:,} tokens to be told apart"
         numbers.append((told, f"2^{classes['log2']}"))

@@ -30,16 +30,6 @@ AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 """Words of a task -> what is written instead: nothing."""
 
 
-def definition(task: Task | TextTask) -> str:
-    """What is asked, in lines: the examples, then the rules."""
-    return wrapped(task.definition)
-
-
-def drawn(task: Task | TextTask) -> str:
-    """How instances are drawn, in lines."""
-    return wrapped(task.how_drawn)
-
-
 def instruction(task: Task) -> str:
     """One line: the title, the sizes, how tokens are written, where the answer is due, what an
     answer is. A shift is left out: it changes nothing that is asked.
@@ -49,7 +39,8 @@ def instruction(task: Task) -> str:
     sizes = ", ".join(
         f"{name} = {value}" for name, value in task.sizes().items() if name not in hidden
     )
-    due = f" Give the answer that is due after the last {_thing(task)}." if task.several else ""
+    thing = "word" if task.spelling else "number"
+    due = f" Give the answer that is due after the last {thing}." if task.several else ""
     spelling = f" {task.spelling}" if task.spelling else ""
     kind, size = task.reply
     if kind == "arrangement":
@@ -59,10 +50,6 @@ def instruction(task: Task) -> str:
     else:
         answers = f"Answers are numbers from 0 to {size - 1}."
     return f"{said[0].upper()}{said[1:]} ({sizes}).{spelling}{due} {answers}"
-
-
-def _thing(task: Task) -> str:
-    return "word" if task.spelling else "number"
 
 
 def noun(task: Task | TextTask) -> str:
@@ -100,7 +87,8 @@ class Worder:
         self._instead = instead
         self._instruction = instruction(self._task)
         self._cue = CUE_STEPS if task.stepwise else CUE
-        self._heading = "Input" if self._task.spelling or _brackets(self._task) else "Numbers"
+        plain = not self._task.spelling and self._task.word(0).isdigit()
+        self._heading = "Numbers" if plain else "Input"
         self._word = cache(self._spelt)
 
     def prompt(self, tokens: Ints) -> str:
@@ -124,10 +112,6 @@ class Worder:
     def written(self, chain: list[str]) -> str:
         """A chain of values and the answer, the last of them."""
         return f"{' '.join(chain)}.\n{CUE} {chain[-1]}"
-
-
-def _brackets(task: Task) -> bool:
-    return not task.word(0).isdigit()
 
 
 Rows = dict[str, Any]
@@ -203,10 +187,6 @@ class Source(ABC, Generic[Asked]):
         """The sizes of the task and what follows from them, as plain data."""
 
     @abstractmethod
-    def facts(self) -> list[tuple[str, str]]:
-        """The same for people, as names and values."""
-
-    @abstractmethod
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn: ...
 
 
@@ -250,9 +230,8 @@ class TokenSource(Source[Task]):
         self._worder = Worder(task, instead)
         self.length = task.length
         self.stepwise = task.stepwise
-        self.lead = "".join(
-            f"{part}\n\n" for part in (definition(asked), *([legend(instead)] if instead else []))
-        )
+        above = [wrapped(asked.definition), *([legend(instead)] if instead else [])]
+        self.lead = "".join(f"{part}\n\n" for part in above)
         self.shape = Shape(*asked.reply)
         self.largest = max(task.vocabulary, task.answers, task.length)
         few = asked.answers <= MOST_CHOICES
@@ -290,15 +269,6 @@ class TokenSource(Source[Task]):
             "several": task.several,
             "prefix_classes": classes,
         }
-
-    def facts(self) -> list[tuple[str, str]]:
-        task = self.task
-        return [
-            ("tokens of a row", f"{task.length:,}"),
-            ("token ids", f"0 to {task.vocabulary - 1:,}"),
-            ("answers", f"0 to {task.answers - 1:,}"),
-            ("answers due", "after several tokens" if task.several else "after the last token"),
-        ]
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         tokens, targets = self.task.sample(batch, rng)
@@ -381,9 +351,6 @@ class TextSource(Source[TextTask]):
 
     def sizes(self) -> dict[str, Any]:
         return {"sizes": self.task.sizes(), "numbers": self.task.numbers}
-
-    def facts(self) -> list[tuple[str, str]]:
-        return [(name, f"{number:,}") for name, number in self.task.numbers.items()]
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         items = self.task.sample(batch, rng)

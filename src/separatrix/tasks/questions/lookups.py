@@ -11,12 +11,11 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import Layout, TwoRuns
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
-from separatrix.tasks.drawing.classes_modulo import alike, avoiding, hidden
 from separatrix.tasks.drawing.distinct import distinct, independent, lookup_chance, near, repeated
 from separatrix.tasks.lookups import Eva
 from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.recall import PROMISED, Recall
-from separatrix.tasks.sums import TwoSum
+from separatrix.tasks.sums import TwoSum, alike, avoiding, hidden
 
 _LISTED = 1024
 """Most questions that the two runs' prompts are written out for."""

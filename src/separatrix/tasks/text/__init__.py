@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks.base.described import name_of, read_sizes, without_preset
-from separatrix.tasks.text.base import TextItem, TextTask
-from separatrix.tasks.text.multihop import MultiHop
-from separatrix.tasks.text.needles import Needles
-from separatrix.tasks.text.variables import Variables
-
-__all__ = [
-    "TEXT_TASKS",
-    "MultiHop",
-    "Needles",
-    "TextItem",
-    "TextTask",
-    "Variables",
-    "parse_text_task",
-]
+from separatrix.tasks.text.base import TextItem as TextItem
+from separatrix.tasks.text.base import TextTask as TextTask
+from separatrix.tasks.text.multihop import MultiHop as MultiHop
+from separatrix.tasks.text.needles import Needles as Needles
+from separatrix.tasks.text.variables import Variables as Variables
 
 TEXT_TASKS: dict[str, type[TextTask]] = {task.name: task for task in (MultiHop, Needles, Variables)}
 

@@ -18,11 +18,12 @@ from support.worded import answer_in_words, tokens_of
 
 from separatrix.core.errors import SpecError
 from separatrix.tasks import TASKS, Composition, Task, Thought, parse_task
+from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.exports import SPLITS, export
 from separatrix.tasks.exports.asking import asking
 from separatrix.tasks.exports.card import REFERENCES, Function, dumped, references
 from separatrix.tasks.exports.replies import read
-from separatrix.tasks.exports.source import TextSource, TokenSource, definition, drawn
+from separatrix.tasks.exports.source import TextSource, TokenSource
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
 SIZES = {"train": 3, "validation": 2, "test": 2}
@@ -86,11 +87,11 @@ def test_how_it_is_drawn_is_for_readers_of_the_data(text: str) -> None:
     where there is one.
     """
     task: Any = parse_text_task(text) if text.startswith("multihop") else parse_task(text)
-    said = drawn(task)
+    said = wrapped(task.how_drawn)
     assert not re.search(r"Error|Raises|level\(|`|otherwise\)|\(else", said)
     assert len(said) > 60
     if isinstance(task, Thought):
-        assert drawn(task.task) in said
+        assert wrapped(task.task.how_drawn) in said
     shift = task.sizes().get("shift")
     assert ("\n\nHere: " in said) == (shift is not None)
     if shift is not None:
@@ -207,7 +208,7 @@ def test_a_chance_of_thousands_of_digits(tmp_path: Path) -> None:
 
 @each("text", SMALLEST)
 def test_a_definition_starts_with_the_token_table_and_names_no_source(text: str) -> None:
-    said = definition(parse_task(text))
+    said = wrapped(parse_task(text).definition)
     assert "\n    " in said.split("\n\n")[1] or said.split("\n\n")[1].startswith("    ")
     assert "input" in said
     assert "target" in said
@@ -231,7 +232,7 @@ def test_the_card(tmp_path: Path) -> None:
             ],
         }
     ]
-    assert definition(task) in body
+    assert wrapped(task.definition) in body
     assert "## Source of the task\n\n[Ye26].\n\n- [Ye26]: Ye, He, Liao, Wu, Lu, " in body
     assert "arXiv 2602.01763" in body
     for line in (
@@ -298,7 +299,9 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
     kind = task.reply[0]
     assert direct["task"] == name
     assert direct["custom_dataset"] == "rows.load"
-    assert direct["description"] == f"{definition(task)}\n\nAnswer with the {kind} alone.\n\n"
+    assert (
+        direct["description"] == f"{wrapped(task.definition)}\n\nAnswer with the {kind} alone.\n\n"
+    )
     end = f"Answer: {kind.upper()}"
     for steps in (config for other, config in found.items() if other.endswith("_cot")):
         assert steps["description"].endswith(f"\n\nWrite the steps, then a line: {end}\n\n")
@@ -347,7 +350,9 @@ def test_yaml_is_read_as_it_was_meant(value: str) -> None:
 
 def test_no_task_escapes_the_templates_of_the_harness() -> None:
     assert not [
-        name for name, cls in TASKS.items() if re.search(r"{[{%#]", definition(_smallest(cls)))
+        name
+        for name, cls in TASKS.items()
+        if re.search(r"{[{%#]", wrapped(_smallest(cls).definition))
     ]
 
 

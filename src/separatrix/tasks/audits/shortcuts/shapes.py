@@ -11,8 +11,8 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.audits.probes import MOST_IDS
 from separatrix.tasks.audits.shortcuts.views import one_by_one, together, weighed
 from separatrix.tasks.base.task import Task, Tokens
-from separatrix.tasks.drawing.classes_modulo import SMALL_MODULI
 from separatrix.tasks.istree import groups
+from separatrix.tasks.sums import SMALL_MODULI
 from separatrix.tasks.tracking import inversions
 
 if TYPE_CHECKING:
