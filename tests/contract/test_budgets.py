@@ -20,7 +20,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "cards": (3_843, 3_600),
     "mixers": (9_324, 7_200),
     "models": (2_943, 2_000),
-    "constructions": (5_425, 4_000),
+    "constructions": (5_398, 4_000),
     "proofs": (10_538, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),

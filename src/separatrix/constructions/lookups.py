@@ -46,7 +46,8 @@ anything. Associative recall:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,78 +67,65 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
-from separatrix.tasks import MQAR, Recall, Task
+from separatrix.tasks import MQAR, Recall
 from separatrix.theory.written import Asked, asked_of, slots
-
-
-def spaces_of(asked: Asked) -> dict[str, int]:
-    """Spaces of the residual stream."""
-    answer = asked.answer
-    keyed = {"key": asked.code, "one": 1, "shut": 1, "order": asked.order}
-    return keyed | {"value": answer, "none": answer, "fetched": answer, "answer": answer}
-
 
 KEYED = ("key", "shut", "order")
 """What a key is made of, at the token before."""
 
 
 def lookup(
-    task: Task, asked: Asked, architecture: Architecture | None, arithmetic: Arithmetic
+    task: Recall | MQAR,
+    architecture: Architecture | None,
+    arithmetic: Arithmetic,
+    *,
+    carried: bool,
 ) -> Model:
-    """The weights above, in the last full layer with a convolution that holds them (default: a
-    stack of just that). Raises SizeError, saying what is needed, where there is none.
+    """The weights above, in the last full layer with a convolution that holds them; or `carried`,
+    in a short convolution and the last plain full layer behind it (default: a stack of just these).
+    Raises SizeError, saying what is needed, where they are missing.
     """
     fits(task, arithmetic)
+    asked = asked_of(task)
+    keys, answer = asked.head_dim, asked.answer
     if architecture is None:
-        dims = max(asked.head_dim, asked.answer)
-        architecture = stack([Full(heads=1, head_dim=dims, conv=2)])
-    ((place, *_),) = slots("recall", task, architecture)
-    space = Spaces(**spaces_of(asked))
-    model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
-    write_embeddings(model, asked, space)
-    write_head(model, asked, space, place, KEYED)
-    mixer = softmax_head(model, place)
-    assert mixer.conv is not None
-    queries, keys, _ = mixer.channels
-    # the newest token's weight stands last
-    mixer.conv.weight[:, -1] = 1.0
-    mixer.conv.weight[queries : queries + keys] = 0.0
-    mixer.conv.weight[queries : queries + keys, -2] = 1.0
-    return read_off(model, task, asked, space, place)
-
-
-def carried_lookup(
-    task: Task, asked: Asked, architecture: Architecture | None, arithmetic: Arithmetic
-) -> Model:
-    """The same in a short convolution and the last plain full layer behind it (default: a stack of
-    these two). Raises SizeError, saying what is needed, where they are missing.
-    """
-    fits(task, arithmetic)
-    dims = asked.head_dim
-    if architecture is None:
-        full = Full(heads=1, head_dim=max(dims, asked.answer))
+        full = Full(heads=1, head_dim=max(keys, answer))
         # the theorem counts one bit at least
-        architecture = stack([ShortConvolution(width=max(2, dims), conv=2), full])
-    tap, place = (slot.place for slot in slots("carried-recall", task, architecture))
-    space = Spaces(**spaces_of(asked), before=dims, unit=1)
-    model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
+        behind = [ShortConvolution(width=max(2, keys), conv=2), full]
+        architecture = stack(behind if carried else [replace(full, conv=2)])
+    name = "carried-recall" if carried else "recall"
+    *taps, place = (slot.place for slot in slots(name, task, architecture))
+    keyed = {"key": asked.code, "one": 1, "shut": 1, "order": asked.order}
+    read = {"value": answer, "none": answer, "fetched": answer, "answer": answer}
+    space = Spaces(**keyed, **read, **({"before": keys, "unit": 1} if carried else {}))
+    model = empty_model(task, architecture, width=space.width, hidden=2 * answer)
     write_embeddings(model, asked, space)
-    model.embed.weight[:, space["unit"]] = 1.0
-    key = slice(space["before"].start, space["before"].start + asked.code)
-    tag = slice(key.stop, key.stop + 1)
-    order = slice(tag.stop, space["before"].stop)
-    moved = [
-        Moved(space[name], target, 1) for name, target in zip(KEYED, (key, tag, order), strict=True)
-    ]
-    write_taps(model, tap, space["unit"], moved)
-    write_head(model, asked, space, place, ("before",))
-    return read_off(model, task, asked, space, place)
-
-
-def read_off(model: Model, task: Task, asked: Asked, space: Spaces, place: Place) -> Model:
-    """The MLP and the head behind what was fetched."""
+    mixer = softmax_head(model, place)
+    over = float(SCALE << (asked.order + 1))
+    counted = [(space["one"], float(SCALE << bit)) for bit in range(asked.order)]
+    pick(mixer.q.weight, [(space["key"], over), (space["one"], -over), *counted])
+    pick(mixer.k.weight, [(space[name], SCALE) for name in (("before",) if carried else KEYED)])
+    for name in ("value", "none"):
+        pick(mixer.v.weight, [(space[name], 1.0)])
+    put(mixer.o.weight, space["fetched"])
+    if carried:
+        model.embed.weight[:, space["unit"]] = 1.0
+        start = space["before"].start
+        moved = []
+        for name in KEYED:
+            target = slice(start, start + keyed[name])
+            moved.append(Moved(space[name], target, 1))
+            start = target.stop
+        write_taps(model, taps[0], space["unit"], moved)
+    else:
+        assert mixer.conv is not None
+        queries, count, _ = mixer.channels
+        # the newest token's weight stands last
+        mixer.conv.weight[:, -1] = 1.0
+        mixer.conv.weight[queries : queries + count] = 0.0
+        mixer.conv.weight[queries : queries + count, -2] = 1.0
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
-    model.head.weight[:, space["answer"]] = signs(task.answers, asked.answer)
+    model.head.weight[:, space["answer"]] = signs(task.answers, answer)
     return model
 
 
@@ -155,20 +143,6 @@ def write_embeddings(model: Model, asked: Asked, space: Spaces) -> None:
     position[: 2 * asked.pairs : 2, space["order"]] = signs(asked.pairs, asked.order)
     if asked.absent:
         position[0, space["none"]] = signs(np.array([len(asked.values)]), asked.answer)
-
-
-def write_head(
-    model: Model, asked: Asked, space: Spaces, place: Place, keyed: Sequence[str]
-) -> None:
-    """Head 0; `keyed`: the spaces that keys read, in the order of `KEYED`."""
-    mixer = softmax_head(model, place)
-    over = float(SCALE << (asked.order + 1))
-    counted = [(space["one"], float(SCALE << bit)) for bit in range(asked.order)]
-    pick(mixer.q.weight, [(space["key"], over), (space["one"], -over), *counted])
-    pick(mixer.k.weight, [(space[name], float(SCALE)) for name in keyed])
-    pick(mixer.v.weight, [(space["value"], 1.0)])
-    pick(mixer.v.weight, [(space["none"], 1.0)])
-    put(mixer.o.weight, space["fetched"])
 
 
 _ONE = "one full layer with conv >= 2, "
@@ -189,11 +163,10 @@ _KEYS = {
 
 
 def _recipe(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
-    write = carried_lookup if carried else lookup
     return Recipe(
         name=f"carried-{task.name}" if carried else task.name,
         task=task,
-        weights=lambda task, *into: write(task, asked_of(task), *into),
+        weights=partial(lookup, carried=carried),
         theorem="last-layer" if carried else "recall",
         takes=(_BEHIND if carried else _ONE) + _KEYS[task],
     )
