@@ -32,7 +32,13 @@ import numpy as np
 
 from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
-from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
+from separatrix.constructions.parts.placement import (
+    SCALE,
+    empty_model,
+    fits,
+    mlp_after,
+    softmax_head,
+)
 from separatrix.constructions.parts.readers import InPairs, Read, Reader
 from separatrix.constructions.parts.spaces import Spaces, signs, threshold
 from separatrix.models.model import Model
@@ -84,7 +90,9 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         reader.write(model, query=asked, key=[(space["before"], SCALE)], **found)
     else:
         slow = InPairs(second.slow, bits, before, tokens)
-        key = [(space.first("before", many - alone), SCALE)]
+        # behind a norm the key of no token must not be 0
+        held = many - alone * (softmax_head(model, second.place).k_norm is None)
+        key = [(space.first("before", held), SCALE)]
         reader.write_slow(model, slow, query=asked, key=key, **found)
     threshold(mlp_after(model, second.place), space["read"], space["answer"])
     first_answer = task.first_value if isinstance(task, MQAR) else 0

@@ -575,10 +575,13 @@ def offset_wanted(stack: Architecture, tokens: int, values: int, heads: int = 1)
             return None
         if tokens > MOST_TOLD:
             return None
+        lead = Attending(stack, 0, part, head).place_lead(tokens)
         margin = Attending(stack, 0, part, head).blank_margin(values, tokens)
+        if margin is None and heads == 1 and lead is not None:
+            # with the start token every token has one before it, and it may be as any other
+            margin = lead.gap - lead.rounding
         if margin is None or margin <= 0:
             return None
-        lead = Attending(stack, 0, part, head).place_lead(tokens)
         # all tokens that are not asked for weigh less than e^-17 together
         return Slot(start=part.rotation.dims, lead=lead, score=(log(tokens) + 17) / margin)
 
@@ -922,7 +925,7 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
     promises nothing.
     """
     turned = any(slot.lead for slot in found) and isinstance(task, SeqComp)
-    if form != "fp32" and (turned or any(slot.score for slot in found)):
+    if form != "fp32" and (turned or any(slot.score or slot.slow for slot in found)):
         raise SizeError(ROUNDED)
 
 

@@ -41,6 +41,7 @@ NORMED = (
     " head_dim=16, positions=none"
 )
 SLOW = "full(rope=true, rope_base=500000)*2 @ heads=2, kv_heads=1, head_dim=32, positions=none"
+SLOW_NORMED = f"{SLOW.replace('=500000', '=500000, qk_norm=head')}"
 STACKS = ("", ROTATED, BESIDE, SLOW, "full*2 @ heads=2, head_dim=16")
 
 
@@ -94,7 +95,7 @@ def answered(built: Built, tokens: Tokens) -> None:
                 "mqar:vocab_size=5,input_seq_len=4,num_kv_pairs=1",
                 "noisy-recall:n=2,noise=1,K=2,V=2,N=1",
             ),
-            (*STACKS, NORMED),
+            (*STACKS, NORMED, SLOW_NORMED),
         )
     ),
 )
@@ -156,6 +157,11 @@ def test_scores_are_those_derived_by_hand() -> None:
             "mqar:vocab_size=8192,input_seq_len=4096,num_kv_pairs=64",
             "full(rope=true, rope_base=500000, rope_scaling=llama3_8_1_4_8192)*2 @ heads=4,"
             " kv_heads=2, head_dim=128, positions=none, bf16",
+        ),
+        (
+            "mqar:vocab_size=4096,input_seq_len=2048,num_kv_pairs=64",
+            "gdn + full(rope=true, rope_base=1000000, qk_norm=head)*2 @ heads=4, kv_heads=2,"
+            " head_dim=128, positions=none, bf16",
         ),
     ],
 )
@@ -245,6 +251,13 @@ def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> Non
         ("cgram:n=26,V=8,c=2", "full @ heads=2", "2 full layers with 2 heads"),
         # no dimension in which contents compare
         ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ head_dim=4", "what rotations turn"),
+        # a key of no token needs a pair beside those of the bits
+        (
+            "recall:n=8,K=9,V=8",
+            "full(rope=true, qk_norm=head, head_dim=64) + full(rope=true, qk_norm=head)"
+            " @ head_dim=6, positions=none",
+            "what rotations turn",
+        ),
         # it has places, and no pair that is slow enough
         ("recall:n=8,K=9,V=8", "full + full(rope=true, rope_base=9, head_dim=16)", "slowly enough"),
         ("recall:n=8,K=9,V=8", "full*2 @ positions=none", "0 of its layers"),

@@ -111,6 +111,12 @@ def _turn_back(
     query[: 2 * pairs, [letter, start]] = torch.from_numpy(scale * asked[:, None]).float()
     key[:pairs, letter] = 1.0
     blank = (1 - slot.lead.gap / 2) * total
+    if len(key) == slot.start and mixer.k_norm is not None:
+        # at offset 1 the start token is found as any other is
+        key[:pairs, start] = 1.0
+        long = math.sqrt(pairs * float(weights @ weights)) / total
+        write_norms(mixer, mixer.head_dim, math.sqrt(slot.score * long))
+        return
     if len(key) == slot.start:
         key[pairs - 1, start] = blank / float(weights[-1])
         return

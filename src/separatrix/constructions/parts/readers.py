@@ -96,7 +96,9 @@ class InPairs(NamedTuple):
     tokens: int
 
     def rows(self, half: int) -> NDArray[np.int64]:
-        """The key dimension of each bit, token by token: two in each of the slowest pairs."""
+        """The key dimension of each bit, token by token: two in each of the slowest pairs. Then one
+        of a pair beside them.
+        """
         single = self.bits - 2 * self.how.doubled
         found: list[int] = []
         for token in range(self.many):
@@ -105,7 +107,7 @@ class InPairs(NamedTuple):
                 found += [pair, half + pair]
             next_ = half - 1 - self.many * self.how.doubled - token * single
             found += range(next_, next_ - single, -1)
-        return np.array(found)
+        return np.array([*found, half - 1 - self.many * (self.bits - self.how.doubled)])
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Reader:
         value: Rows,
         target: slice,
     ) -> None:
-        """The same in the slowest pairs of a head without norms. Queries turn to the middle of what
+        """The same in the slowest pairs. Queries turn to the middle of what
         lies between tokens, and are as much longer as their pairs lose on the way
         (selection.slow_bits).
         """
@@ -152,7 +154,7 @@ class Reader:
         rows = slow.rows(half)
         for weight, read in ((mixer.q.weight, query), (mixer.k.weight, key)):
             columns = [(at, by) for space, by in read for at in range(space.start, space.stop)]
-            for row, (at, by) in zip(rows, columns, strict=True):
+            for row, (at, by) in zip(rows, columns, strict=False):
                 weight[row, at] = by
         turn = single_frequencies(mixer.rotation) * (slow.tokens - 1) / 2
         double = np.isin(np.arange(half), rows - half)
@@ -164,6 +166,11 @@ class Reader:
         cos, sin = (torch.from_numpy(long * f(turn)).float()[:, None] for f in (np.cos, np.sin))
         mixer.q.weight[:half] = cos * first + sin * second
         mixer.q.weight[half : 2 * half] = cos * second - sin * first
+        # every bit is +-1 in one number of queries and keys
+        asked, held = (
+            float(weight[: 2 * half].norm()) for weight in (mixer.q.weight, mixer.k.weight)
+        )
+        write_norms(mixer, 2 * half, math.sqrt(asked * held))
         self._write_rest(model, value, target)
 
     def write_asking(

@@ -118,9 +118,13 @@ class Slow:
 
 
 @lru_cache(maxsize=1024)
-def slow_bits(rotation: Rotation, tokens: int, bits: int, many: int, format: str) -> Slow | None:
+def slow_bits(
+    rotation: Rotation, tokens: int, bits: int, many: int, format: str, *, normed: bool = False
+) -> Slow | None:
     """How two of so many tokens compare the bits of `many` of them in the slowest pairs, most
-    clearly; None where pairs are too few or turn too far, or the format is another.
+    clearly; None where pairs are too few or turn too far, or the format is another. `normed`:
+    behind a norm of queries and keys, which a pair that no query asks with keeps as long where
+    there is no token.
 
     A query asks in the middle of what a pair turns over all tokens, and is off by a_r = theta_r
     (tokens - 1) / 2 at most. A bit alone in a pair has the weight w_r = 1 / cos(a_r / 2)^2: where
@@ -130,9 +134,10 @@ def slow_bits(rotation: Rotation, tokens: int, bits: int, many: int, format: str
 
     A rotated key of one number is off by u of its length, a rotated query by u and its weight by
     u, and the score is rounded once: below 5 u of w_r with what is of second order. Two scores, and
-    2 is the whole: 5 u of all weights; sines, products and sums in float32 take the rest.
+    2 is the whole: 5 u of all weights; sines, products and sums in float32 take the rest. A norm
+    scales all keys alike, and rounds the numbers of a query once more: 6 u.
     """
-    pairs = rotation.dims // 2
+    pairs = rotation.dims // 2 - normed
     if pairs > MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
         return None
     used = min(many * bits, pairs)
@@ -148,7 +153,8 @@ def slow_bits(rotation: Rotation, tokens: int, bits: int, many: int, format: str
             if off < 3 / 2:
                 weight = 1 / (1 - off.sin())
                 both.append((weight * (1 - off.cos()), 2 * weight))
-        rounded = 5 * arb(2) ** -DIGITS[format] + (8 * rotation.dims + 64) * arb(2) ** -24
+        rounded = (5 + normed) * arb(2) ** -DIGITS[format]
+        rounded += (8 * rotation.dims + 64) * arb(2) ** -24
         found: list[Slow] = []
         for doubled in range(bits // 2 + 1):
             first, last = many * doubled, many * (bits - doubled)

@@ -148,13 +148,16 @@ class Attending:
         every key dimension, and those of one read; in the head's format or in the one it is written
         in. None where too little of their lead is left, or nothing is known.
         """
-        rotation, head = self.part.rotation, self.head
-        if rotation is None or rotation.dims != head.head_dim or self.part.normed or head.latent:
+        rotation, head, normed = self.part.rotation, self.head, self.part.normed
+        if rotation is None or rotation.dims != head.head_dim or head.latent:
+            return None
+        if normed and many > 1:
+            # of several tokens some may be missing, which leaves keys of unlike length
             return None
         placed = self.architecture.positions in ("embedded", "none")
         if not placed or not head.has_room(0, bits):
             return None
-        found = slow_bits(rotation, tokens, bits, many, written or head.format)
+        found = slow_bits(rotation, tokens, bits, many, written or head.format, normed=normed)
         return found if found and found.left >= LEAST_LEFT else None
 
     def blank_beside(self, payload: int, tokens: int) -> bool:

@@ -305,6 +305,8 @@ def test_bits_in_slow_pairs_by_hand() -> None:
 
 def test_bits_that_no_pairs_hold() -> None:
     assert slow_bits(SMALL, 2, 17, 1, "fp32") is None  # eight pairs
+    assert slow_bits(SMALL, 2, 16, 1, "fp32") is not None
+    assert slow_bits(SMALL, 2, 16, 1, "fp32", normed=True) is None  # one for no token
     assert slow_bits(SMALL, 2, 1, 1, "fp8") is None
     assert slow_bits(SMALL, MOST_OFFSETS + 1, 1, 1, "fp32") is None
     assert slow_bits(Rotation(10_000, 2), 9, 1, 1, "fp32") is None  # one radian a token
