@@ -555,10 +555,12 @@ def word_numbers(moved: Tracked) -> int:
     return sum(length**2 for length in moved.blocks)
 
 
-def offset_wanted(stack: Architecture, tokens: int, values: int, heads: int = 1) -> Want:
+def offset_wanted(
+    stack: Architecture, tokens: int, values: int, heads: int = 1, *, blank: bool = True
+) -> Want:
     """A layer of at least so many heads that read the token at an offset of their own, of so many
     with the start token, or the start token where there is none: by addresses, each head with keys
-    of its own, or by rotations alone.
+    of its own, or by rotations alone. `blank`: whether there may be none.
     """
     keys = bits_for(tokens)
     addressed = plain_wanted(
@@ -577,8 +579,7 @@ def offset_wanted(stack: Architecture, tokens: int, values: int, heads: int = 1)
             return None
         lead = Attending(stack, 0, part, head).place_lead(tokens)
         margin = Attending(stack, 0, part, head).blank_margin(values, tokens)
-        if margin is None and heads == 1 and lead is not None:
-            # with the start token every token has one before it, and it may be as any other
+        if margin is None and lead is not None and not blank:
             margin = lead.gap - lead.rounding
         if margin is None or margin <= 0:
             return None
@@ -607,7 +608,9 @@ def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     before, bits = before_of(task), bits_for(task.vocabulary)
     # a number more says that there is none, so that a norm finds something in every key
     told = before * bits + (before == 1)
-    first = offset_wanted(stack, task.length + 1, bits + (before == 1), before)
+    # with a start token every token has one before it, so that none has to be blank
+    alone = before == 1
+    first = offset_wanted(stack, task.length + 1, bits + alone, before, blank=not alone)
 
     def slow(one: Attending) -> Slow | None:
         return one.slow(bits, before, task.length + 1, written=form)
