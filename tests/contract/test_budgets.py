@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_224, 2_600),
+    "core": (4_225, 2_600),
     "stacks": (9_660, 5_600),
     "tasks": (14_652, 8_600),
     "theory": (8_693, 6_000),
@@ -21,11 +21,11 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "mixers": (9_324, 7_200),
     "models": (2_943, 2_000),
     "constructions": (5_419, 4_000),
-    "proofs": (10_538, 6_200),
+    "proofs": (10_546, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
     "findings": (2_054, 1_800),
-    "cli": (8_803, 4_000),
+    "cli": (8_801, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

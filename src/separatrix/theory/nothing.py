@@ -298,8 +298,8 @@ def uncompared(
                 f"slow pairs of rotations: {held:,} of {many * letter:,} bits",
             )
         return _lack(
-            f"{turned} of its full layers with the distance, so that the bits of two values do not"
-            " compare",
+            f"{turned} of its full layers with the distance, so that the bits of two values are not"
+            " shown to compare",
             turned,
         )
     left = f"its full layers compare contents in {most:,} key dimensions"

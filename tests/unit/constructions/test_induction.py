@@ -20,7 +20,7 @@ from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.core.numbers.rotary import Rotation
-from separatrix.core.numbers.selection import slow_bits
+from separatrix.core.numbers.selection import Slow, slow_bits
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
@@ -29,6 +29,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, Recall, Task, parse_task
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge
+from separatrix.theory.solves.places import Attending
 from separatrix.theory.written import built_by
 
 ROTATED = "full(rope=true, rope_dim=16)*2 @ heads=2, kv_heads=1, head_dim=32, positions=none"
@@ -231,6 +232,22 @@ def test_contents_compare_in_pairs_that_turn_slowly() -> None:
     model.get_parameter("blocks.1.mixers.0.q.weight")[32:] *= -1
     with pytest.raises(CheckFailed, match="no less"):
         DERIVATIONS["induction-mqar"].proved(built.task, model, FP32)
+
+
+def test_what_is_alike_may_score_more_at_another_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two tokens the one that is the same at a wrong place, nearer the middle, makes up for a
+    bit of the other: weights that answer a prompt of this kind wrongly are refused.
+    """
+    task, stack = parse_task("cgram:n=38,V=8,c=2"), "full(heads=2, head_dim=16) + full({}) @ fp32"
+    turned = "heads=1, rope=true, rope_base={}, head_dim=128"
+    # the worst lead found over all distances of the two
+    for base, worst in ((36, 51.67), (60, 49.99), (200, 62.89)):
+        layers = Architecture.parse(stack.format(turned.format(base)))
+        found = construct(task, layers, "induction-cgram").record.proof["layers"][1]
+        assert float(found["score_gap"]) <= worst
+    monkeypatch.setattr(Attending, "slow", lambda *_, **__: Slow(0.03, 0))
+    with pytest.raises(SizeError, match="no less"):
+        construct(task, Architecture.parse(stack.format(turned.format(27))), "induction-cgram")
 
 
 @each("form", ["absent", "last"])

@@ -50,15 +50,13 @@ def describe(key: str) -> list[tuple[str, str]]:
 
 def _weights(key: str) -> str:
     """Whether `construct` writes a construction down."""
-    if key == "lookup":
-        return (
-            "`separatrix construct` builds them where a short convolution brings the tokens before"
-            " (recall, mqar, cgram), not where attention does; what is proved is that they exist."
-        )
     if key not in BUILT:
         return "`separatrix construct` does not build them yet; what is proved is that they exist."
     names = " or ".join(BUILT[key])
     if key in EXACT:
         formats = "float32, bfloat16 and float16"
         return f"`separatrix construct` builds them ({names}), exact in what of {formats} they fit."
-    return f"`separatrix construct` builds them in float32 ({names}), where addresses are embedded."
+    where = (
+        "by addresses or by rotations alone" if key == "lookup" else "where addresses are embedded"
+    )
+    return f"`separatrix construct` builds them in float32 ({names}), {where}."

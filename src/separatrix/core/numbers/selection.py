@@ -132,10 +132,11 @@ def slow_bits(
     two bits has w_r = 1 / (1 - sin a_r): where one differs it takes 2 w_r (1 - sin a_r) = 2, where
     both are alike they lack 2 w_r (1 - cos a_r).
 
-    A rotated key of one number is off by u of its length, a rotated query by u and its weight by
-    u, and the score is rounded once: below 5 u of w_r with what is of second order. Two scores, and
-    2 is the whole: 5 u of all weights; sines, products and sums in float32 take the rest. A norm
-    scales all keys alike, and rounds the numbers of a query once more: 6 u.
+    A rotated key is off by u of its length, a rotated query by u, its weight by u, the score by u,
+    and a query of two bits, a sum, by u before: below 5 u of w_r with what is of second order, or
+    6 u of 2 w_r. Two scores, and 2 is the whole: as much of all weights; sines, products and sums
+    in float32 take the rest. A norm scales all keys alike, and rounds a query once more. In fp16
+    the lead must do with scores of 2^15, as that of offsets.
     """
     pairs = rotation.dims // 2 - normed
     if pairs > MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
@@ -143,24 +144,24 @@ def slow_bits(
     used = min(many * bits, pairs)
     errors = angle_errors(rotation, tokens)[-used:]
     with ctx.workprec(128):
-        # what a bit, or two, lack of 2, and their weight; from the slowest pair on
-        alone, both = list[tuple[arb, arb]](), list[tuple[arb, arb]]()
+        unit = arb(2) ** -DIGITS[format]
+        rest = (8 * rotation.dims + 64) * arb(2) ** -24 + (2.0**-11 if format == "fp16" else 0)
+        # what a bit, or two, lack of 2, rounded; from the last pair on, as long as they are slow
+        alone, both = list[arb](), list[arb]()
         for angle, error in zip(rotation.angles[: -used - 1 : -1], errors[::-1], strict=True):
             off = (angle * (tokens - 1) + error) / 2
-            if off < arb.pi() / 2:
-                weight = 1 / (off / 2).cos() ** 2
-                alone.append((weight - 1, weight))
-            if off < 3 / 2:
+            if not off < arb.pi() / 2:
+                break
+            weight = 1 / (off / 2).cos() ** 2
+            alone.append(weight - 1 + weight * ((5 + normed) * unit + rest))
+            if off < 3 / 2 and len(both) == len(alone) - 1:
                 weight = 1 / (1 - off.sin())
-                both.append((weight * (1 - off.cos()), 2 * weight))
-        rounded = (5 + normed) * arb(2) ** -DIGITS[format]
-        rounded += (8 * rotation.dims + 64) * arb(2) ** -24
+                both.append(weight * (1 - off.cos()) + 2 * weight * ((6 + normed) * unit + rest))
         found: list[Slow] = []
         for doubled in range(bits // 2 + 1):
             first, last = many * doubled, many * (bits - doubled)
             if first <= len(both) and last <= len(alone):
-                chosen = [*both[:first], *alone[first:last]]
-                lost = sum((lack + weight * rounded for lack, weight in chosen), arb(0))
+                lost = sum([*both[:first], *alone[first:last]], arb(0))
                 found.append(Slow(float((1 - lost).lower()) - _FLOATS, doubled))
     return max(found, key=lambda one: one.left, default=None)
 

@@ -6,7 +6,8 @@ A score is a sum over g = 1, ..., c of what one token says of another: the query
 end, and the g-th before the place that is scored. Every number of a key is told by one of them, and
 the number of the query that meets it by the one beside it. If for each g a token's own key leads
 over that of any other, and over that of none, then the place behind the same c tokens leads over
-all others by the smallest of these leads.
+all others by the smallest of these leads; less, where keys turn with the distance, what the other
+tokens may score more at that place though they are the same.
 """
 
 from __future__ import annotations
@@ -164,7 +165,12 @@ def _lead(
         _own(told_of(q.mid, k.mid, rotation, most, q.arithmetic))
         for q, k in zip(asking, keys, strict=True)
     ]
-    among, over_none, lowest = map(list, zip(*told, strict=True))
+    among, over_none, lowest, alike = map(list, zip(*told, strict=True))
+    # what is alike may score more elsewhere, where keys turn
+    beside = [(sum(alike) - own) * (1 + 2.0**-40) for own in alike]
+    among, over_none = (
+        [gap - lost for gap, lost in zip(gaps, beside, strict=True)] for gaps in (among, over_none)
+    )
     used = np.any([table.used for table in asking], 0)
 
     def error(tables: list[Enclosure]) -> float:
@@ -181,21 +187,23 @@ def _lead(
     return min(leads, key=lambda one: one.least), sum(lowest) - right * (1 + 2.0**-40), terms
 
 
-def _own(told: Told) -> tuple[float, float, float]:
+def _own(told: Told) -> tuple[float, float, float, float]:
     """By how much each query's own key, in its row, leads over all others, and over that of none,
-    the last one; and its least score.
+    the last one; its least score; and how much more the same key may score at another distance.
     """
     gap = none = least = np.inf
+    alike = 0.0
     step = max(1, CHUNK // len(told.keys))
     for start in range(0, len(told.queries), step):
         table = told.queries[start : start + step] @ told.keys.T
         row = np.arange(len(table))
         right = told.own[start : start + step]
+        alike = max(alike, float((table[row, start + row] - right).max()))
         none = min(none, float((right - table[:, -1]).min()))
         table[row, start + row] = -np.inf
         gap = min(gap, float((right - table[:, :-1].max(1)).min()))
         least = min(least, float(right.min()))
-    return gap, none, least
+    return gap, none, least, alike
 
 
 def cgram_asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:

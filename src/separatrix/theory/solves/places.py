@@ -151,8 +151,8 @@ class Attending:
         rotation, head, normed = self.part.rotation, self.head, self.part.normed
         if rotation is None or rotation.dims != head.head_dim or head.latent:
             return None
-        if normed and many > 1:
-            # of several tokens some may be missing, which leaves keys of unlike length
+        # of several tokens some may be missing: keys of unlike length, and bits that are not there
+        if (normed and many > 1) or bits < 2:
             return None
         placed = self.architecture.positions in ("embedded", "none")
         if not placed or not head.has_room(0, bits):

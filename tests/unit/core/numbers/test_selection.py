@@ -286,14 +286,14 @@ def test_bits_in_slow_pairs_by_hand() -> None:
     assert one is not None
     assert one.left == pytest.approx(1 - np.tan(slowest * 131_072 / 4) ** 2, abs=1e-4)
     # pairs of two bits, and then of one, each 500,000^(1/64) times as fast as the one before
-    for form, bits, unit in (("fp64", 18, 0.0), ("bf16", 18, 5 / 256), ("bf16", 29, 5 / 256)):
+    for form, bits, unit in (("fp64", 18, 0.0), ("bf16", 18, 1 / 256), ("bf16", 28, 1 / 256)):
         found = slow_bits(LLAMA, 131_073, bits, 1, form)
         assert found is not None
         off = slowest * 131_072 / 2 * 500_000 ** (np.arange(bits - found.doubled) / 64)
         two, alone = np.split(off, [found.doubled])
         lacking = ((1 - np.cos(two)) / (1 - np.sin(two))).sum() + (np.tan(alone / 2) ** 2).sum()
-        weights = (2 / (1 - np.sin(two))).sum() + (1 / np.cos(alone / 2) ** 2).sum()
-        assert found.left == pytest.approx(float(1 - lacking - unit * weights), abs=4e-3)
+        units = 6 * (2 / (1 - np.sin(two))).sum() + 5 * (1 / np.cos(alone / 2) ** 2).sum()
+        assert found.left == pytest.approx(float(1 - lacking - unit * units), abs=4e-3)
         assert found.left > 1 / 16
     # the same bits of two tokens: as many pairs, the faster ones
     several = slow_bits(LLAMA, 131_073, 9, 2, "fp64")
@@ -310,6 +310,12 @@ def test_bits_that_no_pairs_hold() -> None:
     assert slow_bits(SMALL, 2, 1, 1, "fp8") is None
     assert slow_bits(SMALL, MOST_OFFSETS + 1, 1, 1, "fp32") is None
     assert slow_bits(Rotation(10_000, 2), 9, 1, 1, "fp32") is None  # one radian a token
+    # the last pairs of a ramp that is turned round are not the slowest: none behind a fast one
+    turned = Rotation(10_000, 32, "yarnexact_32_1_2_1024")
+    rates = turned.frequencies[::-1]
+    slow = next(place for place, rate in enumerate(rates) if rate * 999 / 2 > np.pi / 2)
+    assert max(rates[slow:]) > min(rates[slow + 1 :])
+    assert slow_bits(turned, 1_000, 2 * slow + 1, 1, "fp32") is None
 
 
 @each("form", ["bf16", "fp16", "fp32"])
