@@ -127,7 +127,7 @@ def _shift(tensors: dict[str, Tensor], name: str, place: tuple[int, ...], value:
     [
         (lambda t: _shift(t, "pool_v", (0,), 0.5), "proof recorded"),
         (lambda t: _shift(t, "pool_v", (0,), 2.0**126), "overflow"),
-        (lambda t: _shift(t, "mix", (0,), 0.0), "constant only within"),
+        (lambda t: _shift(t, "mix", (0,), 0.0), "proof recorded"),
         (lambda t: _shift(t, "pool_k", (0,), 0.0), "proof recorded|choice of blocks"),
         (lambda t: _shift(t, "pool_k", (1,), -0.25), "choice of blocks|proof recorded"),
         (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(-1), "of blocks: block . scores"),

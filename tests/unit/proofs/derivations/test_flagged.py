@@ -118,7 +118,8 @@ def places_differ(model: Model) -> None:
         ("equality", scaled(0, "q", 1 / 64)),
         ("equality", scaled(1, "q", 1 / 64)),
         ("equality", scaled(1, "v", 0.25)),
-        ("equality", shifted("blocks.0.mlp.up.bias", (0,), 1.0)),
+        # by 1 a difference is flagged with more than 1, and every answer is right
+        ("equality", shifted("blocks.0.mlp.up.bias", (0,), 4.0)),
         ("equality", shifted("position.weight", (0, 0), 2.0)),
         ("equality", shifted("head.bias", (1,), 0.5)),
         ("neighbour", without_tag),
