@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.mla import LatentMixer
@@ -23,6 +22,7 @@ from separatrix.proofs.derivations.parts.steps import (
     ROOTS,
     Rotated,
     Rows,
+    Where,
     own_group,
     reciprocal_root,
     squares,
@@ -57,7 +57,7 @@ class LatentHead(Head):
     def assumes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*super().assumes, ROOTS)))
 
-    def keys(self, rows: Enclosure, places: NDArray[np.int64] | None, where: str) -> Enclosure:
+    def keys(self, rows: Enclosure, places: Where, where: str) -> Enclosure:
         what = f"{where}, k"
         latents = times(linear(rows, self.latent, what=what), self.factor, what)
         written = linear(latents, self.k, what=what)
