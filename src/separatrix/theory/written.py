@@ -217,8 +217,10 @@ def content_wanted(
             return None
         head = _head(part)
         turned = 0 if part.rotation is None else part.rotation.dims
-        if head is None or head.has_room(keys + turned, values):
-            return None if head is None else Slot(start=turned)
+        if head is None:
+            return None
+        if head.has_room(keys + turned, values):
+            return Slot(start=turned)
         found = slow(Attending(stack, 0, part, head))
         return Slot(slow=found) if found else None
 

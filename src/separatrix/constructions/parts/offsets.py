@@ -111,18 +111,16 @@ def _turn_back(
     query[: 2 * pairs, [letter, start]] = torch.from_numpy(scale * asked[:, None]).float()
     key[:pairs, letter] = 1.0
     blank = (1 - slot.lead.gap / 2) * total
-    if len(key) == slot.start and mixer.k_norm is not None:
+    apart = 0.0
+    if len(key) > slot.start:
+        apart = blank / math.sqrt(pairs)
+        query[slot.start, [letter, start]] = scale * apart
+        key[slot.start, start] = math.sqrt(pairs)
+    elif mixer.k_norm is not None:
         # at offset 1 the start token is found as any other is
         key[:pairs, start] = 1.0
-        long = math.sqrt(pairs * float(weights @ weights)) / total
-        write_norms(mixer, mixer.head_dim, math.sqrt(slot.score * long))
-        return
-    if len(key) == slot.start:
+    else:
         key[pairs - 1, start] = blank / float(weights[-1])
-        return
-    blank /= math.sqrt(pairs)
-    query[slot.start, [letter, start]] = scale * blank
-    key[slot.start, start] = math.sqrt(pairs)
     # |q| |k| over the largest score
-    long = math.sqrt(pairs * (float(weights @ weights) + blank**2)) / total
+    long = math.sqrt(pairs * (float(weights @ weights) + apart**2)) / total
     write_norms(mixer, mixer.head_dim, math.sqrt(slot.score * long))

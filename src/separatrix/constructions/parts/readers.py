@@ -128,9 +128,9 @@ class Reader:
             write_latent(model, self.place, query=query, key=key, value=value, target=target)
             return
         mixer = softmax_head(model, self.place)
-        numbers = sum(space.stop - space.start for space, _ in key)
         pick(mixer.q.weight, query, start=self.start)
         pick(mixer.k.weight, key, start=self.start)
+        numbers = sum(space.stop - space.start for space, _ in key)
         write_norms(mixer, numbers, math.sqrt(numbers) * SCALE)
         self._write_rest(model, value, target)
 
@@ -144,9 +144,8 @@ class Reader:
         value: Rows,
         target: slice,
     ) -> None:
-        """The same in the slowest pairs. Queries turn to the middle of what
-        lies between tokens, and are as much longer as their pairs lose on the way
-        (selection.slow_bits).
+        """The same in the slowest pairs. Queries turn to the middle of what lies between tokens,
+        and are as much longer as their pairs lose on the way (selection.slow_bits).
         """
         mixer = softmax_head(model, self.place)
         assert mixer.rotation is not None

@@ -37,8 +37,7 @@ from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, numbers, readout
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.parts.taps import exact_taps
-from separatrix.proofs.derivations.parts.turning import Told
-from separatrix.proofs.derivations.parts.turning import told as told_of
+from separatrix.proofs.derivations.parts.turning import Told, at_any_distance
 from separatrix.proofs.machine import RESIDUAL, Enclosure, Scores, add, stacked
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.base.task import Tokens
@@ -162,7 +161,7 @@ def _lead(
         for tables in (asking, keys)
     )
     told = [
-        _own(told_of(q.mid, k.mid, rotation, most, q.arithmetic))
+        _own(at_any_distance(q.mid, k.mid, rotation, most, q.arithmetic))
         for q, k in zip(asking, keys, strict=True)
     ]
     among, over_none, lowest, alike = map(list, zip(*told, strict=True))

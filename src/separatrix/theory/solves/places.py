@@ -234,7 +234,8 @@ def finders(
         if how is not None:
             found.append((one, how))
             # what is counted depends on the layers before
-            same |= {} if how.counted else {id(one.part): how}
+            if not how.counted:
+                same[id(one.part)] = how
     return found
 
 

@@ -15,7 +15,7 @@ from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations.parts.steps import Rows, Step, own_group, squares, steps
-from separatrix.proofs.derivations.parts.turning import told
+from separatrix.proofs.derivations.parts.turning import at_any_distance
 from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.stacks.architecture import Architecture
 
@@ -109,7 +109,7 @@ def test_scores_lie_within_wherever_both_tokens_stand(spec: str, format: str, mo
     )
     scores = Scores(keys, queries.used, "here").of(queries)
     errors = scores.errors(queries)[:, None]
-    top = told(queries.mid, keys.mid, made.mechanism.rotation, most, arithmetic(format))
+    top = at_any_distance(queries.mid, keys.mid, made.mechanism.rotation, most, arithmetic(format))
     rng = np.random.default_rng(most)
     pairs = [(0, most), (most, most), *np.sort(rng.integers(most + 1, size=(12, 2))).tolist()]
     for first, last in pairs:

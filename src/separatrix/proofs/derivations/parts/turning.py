@@ -34,7 +34,7 @@ class Told(NamedTuple):
     own: Array
 
 
-def told(
+def at_any_distance(
     queries: Array, keys: Array, rotation: Rotation | None, most: int, arithmetic: Arithmetic
 ) -> Told:
     """Rows before they are turned, at most so many places apart. Raises CheckFailed for keys of
