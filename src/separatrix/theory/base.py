@@ -115,6 +115,13 @@ class Theorem(ABC):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """The verdict at the task's size, always the same; None where it does not apply."""
 
+    def fails_at(self, architecture: Architecture, task: Task) -> bool:
+        """Whether it says FAILS at the task's size, where a theorem can without the search of the n
+        from which on it does. May raise Undecided.
+        """
+        found = self.judge(architecture, task)
+        return found is not None and found.status == "FAILS"
+
     def smallest(self, task: Task, verdict: Verdict) -> Task | None:
         """The task at which a verdict with an n says that models like this begin to fail; None
         where no task is that long. Here: the member of the task's family at n.

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import compress, groupby
-from typing import Any
 
 from separatrix.cards.design.space import (
     NAMED,
@@ -29,9 +28,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem, one_token_per_value
-from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.many_layers import MOST_READERS, ManyLayers
-from separatrix.theory.fails.reading_layers import DepthTheorem
 from separatrix.theory.judge import THEOREMS, graded, judge, said_by
 from separatrix.theory.solves.room import Construction
 from separatrix.theory.words import counted_as
@@ -193,27 +190,12 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
             return False
         wide = stack.within(task.length + theorem.start_token)
         return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
-    if isinstance(theorem, TheoremI):
+    if status == "FAILS":
         with suppress(Undecided):
-            return status == "FAILS" and theorem.speaks_of(stack) and theorem.fails_at(stack, task)
+            return theorem.speaks_of(stack) and theorem.fails_at(stack, task)
         return False
-    if not isinstance(theorem, DepthTheorem) or not isinstance(task, SeqComp):
-        verdict = said_by(theorem, stack, task)
-        return verdict is not None and verdict.status == status
-    covers = status == "FAILS" and theorem.covers(len(stack.reading), task)
-    sizes = theorem.sizes(stack, task.length) if covers else None
-    return sizes is not None and _shown(theorem, sizes, task)
-
-
-# placements of a cycle of layers leave the same sizes again and again
-@lru_cache(maxsize=1 << 16)
-def _shown(theorem: DepthTheorem[Any], sizes: Sizes, task: SeqComp) -> bool:
-    if theorem.surely_silent(sizes, theorem.size(sizes, task)):
-        return False
-    # a comparison that stays open excludes nothing
-    with suppress(Undecided):
-        return theorem.best_at(sizes, task) is not None
-    return False
+    verdict = said_by(theorem, stack, task)
+    return verdict is not None and verdict.status == status
 
 
 _SMALLER = "the next smaller memory in the other layers"

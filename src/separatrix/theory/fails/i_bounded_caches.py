@@ -26,7 +26,6 @@ class TheoremI(Theorem):
     larger_fail_too = True
 
     def fails_at(self, architecture: Architecture, task: Task) -> bool:
-        """Whether it says FAILS at this size, without the search of the smallest that fails."""
         count = task.prefix_classes()
         if count is None:
             return False

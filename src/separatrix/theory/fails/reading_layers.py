@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
-from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError, Undecided
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
@@ -128,6 +129,12 @@ class DepthTheorem(Theorem, Generic[P]):
             and self.covers(len(architecture.reading), task)
             and self.sizes(architecture, task.length) is not None
         )
+
+    def fails_at(self, architecture: Architecture, task: Task) -> bool:
+        if not isinstance(task, SeqComp) or not self.covers(len(architecture.reading), task):
+            return False
+        sizes = self.sizes(architecture, task.length)
+        return sizes is not None and _shown(self, sizes, task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp) or not self.applies(architecture, task):
@@ -323,3 +330,14 @@ def sizes_of(architecture: Architecture, n: int) -> Sizes:
     # groups count open blocks, which are owed once per cut and not per content
     after = (group.sigma - blocks for group, blocks in zip(groups, opened, strict=True))
     return Sizes(h=readers(architecture), sigma=(before.sigma, *after), opened=opened)
+
+
+# placements of a cycle of layers leave the same sizes again and again
+@lru_cache(maxsize=1 << 16)
+def _shown(theorem: DepthTheorem[Any], sizes: Sizes, task: SeqComp) -> bool:
+    if theorem.surely_silent(sizes, theorem.size(sizes, task)):
+        return False
+    # a comparison that stays open excludes nothing
+    with suppress(Undecided):
+        return theorem.best_at(sizes, task) is not None
+    return False
