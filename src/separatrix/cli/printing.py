@@ -65,11 +65,6 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def width() -> int:
-    """Columns of the terminal."""
-    return console().width
-
-
 def show(document: Document) -> None:
     """Prints a document, on a terminal with its statuses coloured."""
     import typer

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from support.each import each
 
-from separatrix.constructions.parts.limits import Limit, family, largest_proved, limit, limit_below
-from separatrix.constructions.precision import FAMILIES
+from separatrix.constructions.parts.limits import MOST, Limit, limit, limit_below
 from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Eva, SeqComp, Task, parse_task
+from separatrix.tasks import Eva, Task, parse_task
 
 
-@each("own", [1, 5, 37, 38, 300, 1000])
-@each("most", [1, 37, 1000])
-def test_the_last_size_that_builds_is_found_from_anywhere(own: int, most: int) -> None:
+@each("own", [38, 300, 1000, 8000])
+def test_the_last_size_that_builds_is_found_from_anywhere(own: int) -> None:
     tried = []
 
     def build(task: Task) -> None:
@@ -26,21 +22,21 @@ def test_the_last_size_that_builds_is_found_from_anywhere(own: int, most: int) -
         if task.n > 37:
             raise SizeError("layer 2: too many")
 
-    found = limit(Eva(n=own, V=2), build, most=most, size="n")
-    assert found.n == min(37, most)
-    assert found.capped == (most <= 37)
-    if most > 37:
-        assert (found.beyond, found.layer) == (38, 2)
-    assert max(tried) <= most
+    assert limit(Eva(n=own, V=2), build, "n") == Limit("n", 37, capped=False)
+    assert max(tried) == own
+
+
+def test_no_further_is_looked_than_that() -> None:
+    found = limit(Eva(n=2 * MOST, V=2), lambda task: None, "n")
+    assert found == Limit("n", MOST, capped=True)
 
 
 def test_nothing_is_proved_where_nothing_builds() -> None:
     def build(task: Task) -> None:
         raise SizeError("no room")
 
-    found = limit(Eva(n=9, V=2), build, most=100, size="n")
-    assert (found.n, found.beyond, found.breaks, found.layer) == (0, 1, "no room", None)
-    assert "no room" in found.sentence("float32")
+    assert limit(Eva(n=9, V=2), build, "n") is None
+    assert limit(Eva(n=9, V=2), build, "m") is None
 
 
 @each("largest", [8, 10, 12, 14, 62, 64])
@@ -52,60 +48,18 @@ def test_sizes_of_which_there_is_no_task_break_nothing(largest: int) -> None:
         if task.length > largest:
             raise SizeError("layer 1: too many")
 
-    found = limit(parse_task("dyck:n=8,k=2,D=3"), build, most=100, size="n")
-    assert (found.n, found.beyond, found.breaks) == (largest, largest + 2, "layer 1: too many")
-
-
-def test_where_no_task_is_larger_no_proof_breaks() -> None:
-    """Eight keys: recall of nine different ones is no task."""
-    found = limit(parse_task("recall:n=4,K=8,V=2"), lambda task: None, most=100, size="n")
-    assert (found.n, found.beyond, found.breaks, found.layer) == (8, None, None, None)
-    assert "recall: K is 8" in found.sentence("float32")
-
-
-def test_slow_proofs_end_the_search() -> None:
-    tried: list[int] = []
-
-    def build(task: Task) -> None:
-        tried.append(task.length)
-        if task.length >= 16:
-            began = time.process_time()
-            while time.process_time() - began < 0.002:
-                pass
-
-    task = parse_task("parity:n=8")
-    found = limit(task, build, most=1000, size="n", seconds=0.001)
-    assert found == Limit(size="n", n=16, breaks=None, beyond=None)
-    assert tried == [8, 16]
-
-
-def test_sentences_say_what_breaks() -> None:
-    some = Limit(size="n", n=5000, breaks="layer 3: it is off", beyond=5001)
-    assert "n = 5,000; at 5,001 layer 3" in some.sentence("p16")
-    assert "most that was" in Limit(size="n", n=8, breaks=None, beyond=None).sentence("float32")
-
-
-@each("name", FAMILIES)
-def test_every_construction_has_a_size_that_grows(name: str) -> None:
-    """With --prove each says how far it carries."""
-    task = FAMILIES[name].task(FAMILIES[name].least)
-    assert isinstance(task.sizes()[family(task)], int)
+    assert limit(parse_task("dyck:n=100,k=2,D=3"), build, "n") == Limit("n", largest, capped=False)
 
 
 @pytest.mark.slow
 def test_a_coarse_format_carries_fewer_keys() -> None:
     """4 digits fewer, and the sums of a p-bit format bound fewer keys."""
-    task = Eva(n=4, V=2)
-    narrow = largest_proved("retrieval", task, arithmetic("p14"), most=1 << 12)
-    wide = largest_proved("retrieval", task, arithmetic("p18"), most=1 << 12)
+    task = Eva(n=1 << 12, V=2)
+    narrow = limit_below(task, None, "retrieval", arithmetic("p14"))
+    wide = limit_below(task, None, "retrieval", arithmetic("p18"))
+    assert narrow is not None
+    assert wide is not None
     assert 0 < narrow.n < wide.n
-    assert narrow.beyond == narrow.n + 1
-    assert largest_proved("retrieval", task, FP32, most=1 << 12).capped
-
-
-def test_the_size_of_a_composition_is_m() -> None:
-    found = largest_proved("seqcomp", SeqComp(L=1, m=4, branching=()), FP32, most=16)
-    assert (found.size, found.n, found.capped) == ("m", 16, True)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.cli.options import PROVED, Asked, command, formats_named, stack
 from separatrix.cli.printing import Answer, Told
 from separatrix.cli.report.evidence import FORMS, certificate_parts
-from separatrix.core.document import Document, Line, Part
+from separatrix.core.document import Document, Line
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.folder import new_folder, write_atomic
@@ -33,8 +33,6 @@ MOST_DESCRIBED = 9
 
 STOCK_NAMES = ("gpt2", "llama")
 """Those of `separatrix.models.stock.STOCK`, known without torch."""
-_SECONDS = 1.0
-"""Of one proof, after which `--formats all` tries no larger size."""
 
 
 @command
@@ -62,11 +60,8 @@ def construct(asked: Asked) -> Answer:
         remarks = list(checkpoint.remarks)
         told = {"model_type": checkpoint.name, "start": checkpoint.start, "remarks": remarks}
         extra = {"checkpoint": told}
-    more: list[Part] = []
-    if asked.formats == "all":
-        more = [Line(""), *map(Line, limits_of(built, held))]
-    more += map(Line, said_of(checkpoint, asked.out) if checkpoint else ())
-    shown = built.document() + Document(*more, _written(path))
+    said = map(Line, said_of(checkpoint, asked.out) if checkpoint else ())
+    shown = built.document() + Document(*said, _written(path))
     return Told({"file": str(path)} | data | extra, shown)
 
 
@@ -117,25 +112,6 @@ def built_as(
             f"{error} (the largest {found.size} proved in {title}, all else the same, is"
             f" {least}{found.n:,}; --formats none proves nothing and writes what has room)"
         ) from None
-
-
-def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
-    """How far this construction is proved in each format that the record tells of."""
-    from separatrix.constructions.parts.limits import SHOWN, largest_proved
-    from separatrix.proofs.arithmetic import FP32, arithmetic
-
-    yield f"weights built alike, tried up to {SHOWN:,}, all else the same:"
-    for name in dict.fromkeys((built.record.format or FP32.name, *built.record.proofs)):
-        own = arithmetic(name)
-        found = largest_proved(
-            built.record.name,
-            built.task,
-            own,
-            most=SHOWN,
-            architecture=architecture,
-            seconds=_SECONDS,
-        )
-        yield f"  {found.sentence(own.title)}"
 
 
 def write_stock(built: Built, name: str, folder: Path) -> Checkpoint:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from separatrix.cli.options import Asked, command, used
-from separatrix.cli.printing import Answer, Told, width
-from separatrix.core.document import Document, Heading, Line, Part, Plot
+from separatrix.cli.printing import Answer, Told, rows_table
+from separatrix.core.document import Document, Heading, Line, Table
 from separatrix.core.document.cells import NONE, accuracy, duration
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 from separatrix.core.evidence.folder import write_atomic
@@ -71,7 +72,7 @@ def _list(asked: Asked) -> Told:
         listed = kept.listed(sweep, status, sort=sort, limit=most)
         counts = kept.counts(sweep)
     wanted = counts.get(status, 0) if status else sum(counts.values())
-    rows: list[Part] = [Plot("runs", listing(listed, width())), Heading()] if listed else []
+    rows = [listing(listed), Heading()] if listed else []
     more = f"; {len(listed):,} shown, --limit 0 shows all" if len(listed) < wanted else ""
     return Told([], Document(*rows, Line(f"{counted(counts)}{more}")))
 
@@ -83,7 +84,7 @@ def _show(key: str, store: Path) -> Told:
         earlier = kept.earlier(row.key)
     from separatrix.cli.report.run import description, plain
 
-    return Told(plain(row, metrics, earlier), description(row, metrics, earlier, width()))
+    return Told(plain(row, metrics, earlier), description(row, metrics, earlier))
 
 
 def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:
@@ -150,51 +151,29 @@ def _only_sweep(kept: Store) -> str:
 
 SHORT_KEY = 10
 """Letters of a key that are shown; `runs show` takes them."""
-_LEAST_TEXT = 12
-"""Columns that a long stack or task keeps in a narrow terminal."""
+SPARED = ("time", "step", "rate", "seed")
 
 
-def listing(rows: Sequence[Listed], most: int) -> list[str]:
-    """Rows under headings, of at most `most` columns where that leaves stacks and tasks legible.
-
-    Written for lists of 100,000: no cell is broken into lines, long ones are cut.
-    """
+def listing(rows: Sequence[Listed]) -> Table:
+    """A row for each run."""
     sweeps = len({row.sweep for row in rows}) > 1
-    columns = {
-        "run": [row.key[:SHORT_KEY] for row in rows],
-        **({"sweep": [row.sweep for row in rows]} if sweeps else {}),
-        "architecture": [row.architecture for row in rows],
-        "task": [row.task for row in rows],
-        "seed": [str(row.seed) for row in rows],
-        "rate": [f"{row.learning_rate:g}" for row in rows],
-        "status": [row.status for row in rows],
-        "step": [f"{row.step}/{row.steps}" for row in rows],
-        "accuracy": [accuracy(row.right, row.due) for row in rows],
-        "time": [duration(row.seconds) if row.seconds else NONE for row in rows],
-    }
-    widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
-    _shorten(widths, most, [name for name in ("sweep", "architecture", "task") if name in widths])
-    columns = {name: _cut(cells, widths[name]) for name, cells in columns.items()}
-    form = "  ".join(f"%-{width}s" for width in widths.values())
-    lines = [form % tuple(columns)]
-    lines += [form % cells for cells in zip(*columns.values(), strict=True)]
-    return [line.rstrip() for line in lines]
-
-
-def _cut(cells: Sequence[str], width: int) -> Sequence[str]:
-    """Cells of at most some letters; what is cut ends in two dots."""
-    return [cell if len(cell) <= width else f"{cell[: width - 2]}.." for cell in cells]
-
-
-def _shorten(widths: dict[str, int], most: int, names: Sequence[str]) -> None:
-    """Takes what is too wide from the widest of some columns."""
-    over = sum(widths.values()) + 2 * (len(widths) - 1) - most
-    while over > 0:
-        widest = max(names, key=lambda name: widths[name])
-        if widths[widest] <= _LEAST_TEXT:
-            return
-        widths[widest] -= 1
-        over -= 1
+    cells = [
+        {
+            "run": row.key[:SHORT_KEY],
+            **({"sweep": row.sweep} if sweeps else {}),
+            "architecture": row.architecture,
+            # one long word has no room in a terminal
+            "task": row.task.replace(",", ", "),
+            "seed": row.seed,
+            "rate": f"{row.learning_rate:g}",
+            "status": row.status,
+            "step": f"{row.step}/{row.steps}",
+            "accuracy": accuracy(row.right, row.due),
+            "time": duration(row.seconds) if row.seconds else NONE,
+        }
+        for row in rows
+    ]
+    return replace(rows_table(cells, SPARED), labels=True)
 
 
 def counted(counts: Mapping[str, int]) -> str:

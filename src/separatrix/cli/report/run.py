@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from separatrix.cli.report.notation import theorem_name
-from separatrix.core.document import Document, Heading, Part, Plot, Table
+from separatrix.core.document import Document, Heading, Part, Table
 from separatrix.core.document.cells import NONE, duration, guessed, moment, share
 from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.evidence.outcome import Outcome
@@ -20,10 +20,8 @@ from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import proved
 from separatrix.training.sweeps.stored import Stored
 
-_HEIGHT = 8
-_AXIS = 9
-"""Columns of the numbers on the left."""
-_LEAST_WIDTH = 20
+_SHOWN = 10
+"""Steps of a curve that are shown beside its first."""
 _STOPPED = {
     "solved": "solved: right on {stop_at:.1%} of the answers of 20 steps",
     "plateau": "its loss made no progress for {plateau:,} steps",
@@ -59,11 +57,9 @@ def ended(run: Run, outcome: Outcome, seconds: float) -> str:
     return f"after {steps} and {duration(seconds)}; {why}"
 
 
-def description(
-    row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored], most: int
-) -> Document:
-    """One run of a store: what was trained, what came of it, what is proved beside it, and its
-    curve in a plot of at most `most` columns.
+def description(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> Document:
+    """One run of a store: what was trained, what came of it, what is proved beside it, and how it
+    went.
     """
     run = row.run
     # every field, so that nobody has to know the defaults
@@ -85,7 +81,7 @@ def description(
         when = f"version {old.version}, {moment(old.ended)}"
         rows.append(("earlier", f"{_status(old)}; {when}: {reached}"))
     table = Table([(f"  {label}", text) for label, text in rows], labels=True, turns=True)
-    return Document(Heading(row.key), table, *_curve(run, metrics, most))
+    return Document(Heading(row.key), table, *_curve(metrics))
 
 
 def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> dict[str, Any]:
@@ -160,59 +156,11 @@ def _beside(run: Run) -> Iterator[tuple[str, str]]:
         yield "ceiling", f"no weights answer more than {most} of random questions (Theorem A)"
 
 
-def _curve(run: Run, metrics: Sequence[Metric], most: int) -> Iterator[Part]:
-    """Accuracy and loss over steps; nothing of a run that has told nothing."""
-    if not metrics:
-        return
-    steps = [metric.step for metric in metrics]
-    right, chance = [m.accuracy for m in metrics], float(parse_task(run.task).chance)
-    labels = ("100 %", "0 %")
-    drawn = text_plot(steps, right, low=0.0, high=1.0, labels=labels, most=most, line=chance)
-    yield Heading("", "accuracy in training (dots: chance)")
-    yield Plot("accuracy over steps", drawn)
-    losses = [metric.loss for metric in metrics]
-    if finite := [loss for loss in losses if math.isfinite(loss)]:
-        high = max(finite)
-        labels = (f"{high:.3g}", "0")
-        yield Heading("", "loss")
-        drawn = text_plot(steps, losses, low=0.0, high=high, labels=labels, most=most)
-        yield Plot("loss over steps", drawn)
-
-
-def text_plot(
-    xs: Sequence[int],
-    ys: Sequence[float],
-    *,
-    low: float,
-    high: float,
-    labels: tuple[str, str],
-    most: int,
-    line: float | None = None,
-) -> list[str]:
-    """The points as stars, of those that share a column their mean; `labels` stand at the top and
-    at the foot, and a dotted line at `line`. Points that are no numbers are left out.
-    """
-    width = max(_LEAST_WIDTH, min(64, most - _AXIS - 2))
-    columns: list[list[float]] = [[] for _ in range(width)]
-    span = max(xs[-1] - xs[0], 1)
-    for x, y in zip(xs, ys, strict=True):
-        if math.isfinite(y):
-            columns[(x - xs[0]) * (width - 1) // span].append(y)
-    field = [[" "] * width for _ in range(_HEIGHT)]
-    if line is not None:
-        field[_row(line, low, high)] = ["."] * width
-    for place, values in enumerate(columns):
-        if values:
-            field[_row(sum(values) / len(values), low, high)][place] = "*"
-    names = [labels[0], *[""] * (_HEIGHT - 2), labels[1]]
-    lines = [
-        f"{name:>{_AXIS}} |{''.join(row)}".rstrip() for name, row in zip(names, field, strict=True)
-    ]
-    foot = f"{xs[0]:<{width // 2}}{xs[-1]:>{width - width // 2}}"
-    return [*lines, f"{'':{_AXIS}} +{'-' * width}", f"{'step':>{_AXIS}}  {foot}"]
-
-
-def _row(y: float, low: float, high: float) -> int:
-    """The row of a value, the highest at the top; what lies outside is on the border."""
-    share = (y - low) / (high - low) if high > low else 0.5
-    return round((_HEIGHT - 1) * (1 - min(1.0, max(0.0, share))))
+def _curve(metrics: Sequence[Metric]) -> Iterator[Part]:
+    """Accuracy and loss in training over its steps; nothing of a run that has told nothing."""
+    places = dict.fromkeys(round(k * (len(metrics) - 1) / _SHOWN) for k in range(_SHOWN + 1))
+    told = [metrics[place] for place in places] if metrics else []
+    cells = [(f"{m.step:,}", f"{100 * m.accuracy:.1f} %", f"{m.loss:.3g}") for m in told]
+    if cells:
+        yield Heading()
+        yield Table(cells, ("step", "accuracy in training", "loss"))

@@ -66,7 +66,7 @@ def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:
 
 def _with_room(table: Table, most: int) -> tuple[Table, list[str]]:
     """The table without the columns that have no room, and their names."""
-    every = [*zip(table.columns, *table.cells, strict=True)]
+    every = [{*column} for column in zip(table.columns, *table.cells, strict=True)]
     asked = [max(max(_longest_word(c), min(len(c), BESIDE)) + GAP for c in own) for own in every]
     wanted = dict(zip(table.columns, asked, strict=True))
     gone: list[str] = []
@@ -86,7 +86,7 @@ def laid(table: Table, most: int) -> Iterator[Shown]:
     grid = [*([columns] if columns else []), *(row for row in rows if not isinstance(row, str))]
     if not grid:
         return
-    every = [*zip(*grid, strict=True)]
+    every = [{*column} for column in zip(*grid, strict=True)]
     least = [max(map(_longest_word, column)) for column in every]
     natural = [max(len(line) for cell in column for line in cell.split("\n")) for column in every]
     wanted = least
@@ -178,6 +178,8 @@ def _lines(cells: Cells, widths: Sequence[int], *, at_the_foot: bool = False) ->
 
 def _cell(text: str, width: int) -> list[str]:
     """Its lines; one that begins with blanks goes on below them."""
+    if len(text) <= width and "\n" not in text:
+        return [text.rstrip()]
     found: list[str] = []
     for line in text.split("\n"):
         blanks = " " * (len(line) - len(line.lstrip()))

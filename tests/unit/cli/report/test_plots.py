@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from separatrix.cli.report.charts import states
-from separatrix.cli.report.run import text_plot
 from separatrix.core.document.plot import Dot
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
@@ -41,22 +38,3 @@ def test_a_model_that_keeps_nothing_lies_at_the_foot() -> None:
     drawing = states({"none": Architecture.parse("shortconv @ conv=1, width=4")}, [1024, 2048])
     (cross,) = (mark for mark in drawing.marks if isinstance(mark, Dot))
     assert cross.y == drawing.y.low
-
-
-@pytest.mark.parametrize(
-    ("xs", "ys", "shares"),
-    [
-        ([0, 50, 50, 100], [0.0, 0.25, 0.75, 1.0], {(0, 1.0), (4, 0.5), (7, 0.0)}),
-        ([6, 6, 7], [0.5, 0.5, 1.0], {(0, 1.0), (4, 0.0)}),
-    ],
-)
-def test_points_of_a_curve_stand_where_their_numbers_do(
-    xs: list[int], ys: list[float], shares: set[tuple[int, float]]
-) -> None:
-    """In eight rows, the highest at the top; of two at one step the mean."""
-    drawn = text_plot(xs, ys, low=0.0, high=1.0, labels=("100 %", "0 %"), most=60)
-    last = drawn[-2].count("-") - 1
-    rows = [line.partition("|")[2] for line in drawn[:-2]]
-    stars = {(n, k) for n, row in enumerate(rows) for k, sign in enumerate(row) if sign == "*"}
-    assert stars == {(row, int(share * last)) for row, share in shares}
-    assert drawn[-1].split()[1:] == [str(xs[0]), str(xs[-1])]
