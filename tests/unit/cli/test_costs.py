@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
 
 from separatrix.cards.costs import Crossing
 from separatrix.cli.main import run
-from separatrix.cli.report.costs import Pair, crossing_text, crossings_json
+from separatrix.cli.report.costs import Pair, crossed, crossings_json
 from separatrix.core.numbers.growth import Since
 
 LLAMA = "full*32 @ heads=32, kv_heads=8, head_dim=128, fp8"
@@ -94,24 +93,17 @@ def test_compare_names_the_context_at_which_two_designs_change_places(
 
 
 def test_crossings_in_words() -> None:
-    names = ("A", "B")
-    never = Crossing("decode", (Since(1, -1),))
-    assert crossing_text(never, names).startswith("A less ")
-    alike = Crossing("decode", (Since(1, 0),))
-    assert crossing_text(alike, names).startswith("alike ")
+    assert "the first less at every" in crossed(Crossing("decode", (Since(1, -1),)))
+    assert "alike at every" in crossed(Crossing("decode", (Since(1, 0),)))
     several = Crossing("decode", (Since(1, 1), Since(7, 0), Since(8, -1), Since(1000, 1)))
-    assert [
-        re.findall(r"^\w+|\d[\d,]*", one) for one in crossing_text(several, names).split("; ")
-    ] == [
-        ["B", "6"],
-        ["alike", "7"],
-        ["A", "8", "999"],
-        ["B", "1,000"],
-    ]
-    assert "take turns" in crossing_text(Crossing("decode", None), names)
-    many = Crossing("kept", tuple(Since(1 + 10 * i, 1 - i % 2) for i in range(12)))
-    assert crossing_text(many, names).endswith("; alike from 111 on")
-    found = crossings_json([Pair(names, (several, Crossing("kept", None)))])[0]
+    assert crossed(several) == (
+        "mixing, to decode a token: the second less up to 6; alike at 7; the first less from 8 to"
+        " 999; the second less from 1,000 on"
+    )
+    first = Crossing("decode", (Since(1, 1), Since(2, 0)))
+    assert crossed(first).endswith(": the second less at 1; alike from 2 on")
+    assert "take turns" in crossed(Crossing("decode", None))
+    found = crossings_json([Pair(("A", "B"), (several, Crossing("kept", None)))])[0]
     assert found["kept"] is None
     assert found["decode"][1:3] == [{"from": 7, "less": None}, {"from": 8, "less": 0}]
 

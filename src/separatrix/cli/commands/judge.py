@@ -88,7 +88,7 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     if not contexts:
         raise OutputError(f"--plot {path}: none of the models has a bound on recall to be drawn")
     found = {str(stack): recall_curve(stack, contexts) for stack in stacks}
-    curves(found).write(path, f"compare: {', '.join(found)}")
+    curves(found).write(path)
 
 
 def _servings(

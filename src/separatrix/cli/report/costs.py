@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from separatrix.cards.costs import MEASURES, CostAt, Costs, Crossing, Serving
@@ -17,18 +18,10 @@ class Pair(NamedTuple):
     names: tuple[str, str]
     crossings: Sequence[Crossing]
 
-    @property
-    def short(self) -> tuple[str, str]:
-        """What a sentence calls them: their names, unless these are long or alike."""
-        long = max(map(len, self.names)) > _LONGEST_NAME
-        return ("the first", "the second") if long or len(set(self.names)) == 1 else self.names
-
 
 UNKNOWN = "not known"
 ANY = "any number"
 MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
-_LONGEST_NAME = 24
-_MOST_PIECES = 6
 
 
 def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
@@ -161,34 +154,23 @@ def _serving_json(costs: Costs) -> dict[str, Any]:
     return found
 
 
-def crossed(crossing: Crossing, pair: Pair) -> str:
-    """What is compared, and who has less, as `crossing_text`."""
-    return f"{MEASURES[crossing.what]}: {crossing_text(crossing, pair.short)}"
-
-
-def crossing_text(crossing: Crossing, names: tuple[str, str]) -> str:
-    """Who has less, from which context on: "A less up to 1,023 tokens, alike at 1,024, B from 1,025
-    on".
+def crossed(crossing: Crossing) -> str:
+    """What is compared, and which of two has less from which context on: "bytes read: the first
+    less up to 1,023 tokens; alike at 1,024; the second less from 1,025 on".
     """
+    what = MEASURES[crossing.what]
     if crossing.since is None:
-        return "they take turns, block by block: no context from which one stays below"
-    who = {-1: f"{names[0]} less", 0: "alike", 1: f"{names[1]} less"}
-    if len(crossing.since) == 1:
-        return f"{who[crossing.since[0].sign]} at every context: they never cross"
-    pieces: list[str] = []
+        return f"{what}: they take turns, block by block: no context from which one stays below"
+    who = {-1: "the first less", 0: "alike", 1: "the second less"}
     ends = [since.token - 1 for since in crossing.since[1:]]
-    for since, end in zip(crossing.since, ends, strict=False):
-        if since.token == end:
-            pieces.append(f"{who[since.sign]} at {end:,}")
-        elif since.token == 1:
-            pieces.append(f"{who[since.sign]} up to {end:,}")
-        else:
-            pieces.append(f"{who[since.sign]} from {since.token:,} to {end:,}")
-    last = crossing.since[-1]
-    if len(pieces) > _MOST_PIECES:
-        left = len(pieces) - _MOST_PIECES
-        pieces = [*pieces[:_MOST_PIECES], f"{left:,} more stretches (--json lists them)"]
-    return "; ".join([*pieces, f"{who[last.sign]} from {last.token:,} on"])
+    pieces: list[str] = []
+    for (token, sign), end in zip_longest(crossing.since, ends):
+        many = f"from {token:,} on" if end is None else f"from {token:,} to {end:,}"
+        where = f"up to {end:,}" if token == 1 and end else many
+        pieces.append(f"{who[sign]} {f'at {end:,}' if token == end else where}")
+    if not ends:
+        pieces = [f"{who[crossing.since[0].sign]} at every context: they never cross"]
+    return f"{what}: {'; '.join(pieces)}"
 
 
 def crossings_json(pairs: Sequence[Pair]) -> list[dict[str, Any]]:

@@ -13,12 +13,12 @@ from separatrix.core.document.cells import NONE, duration, guessed, moment, shar
 from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.accuracy import percent
-from separatrix.core.numbers.wilson import wilson, wilson_of_answers
+from separatrix.core.numbers.wilson import wilson
 from separatrix.tasks import parse_task
 from separatrix.training.packs import Metric
 from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import proved
-from separatrix.training.sweeps.stored import Stored
+from separatrix.training.sweeps.stored import COLUMNS, Stored
 
 _SHOWN = 10
 """Steps of a curve that are shown beside its first."""
@@ -92,15 +92,10 @@ def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> 
     except SeparatrixError:
         beside = None
     return {
-        **_ended(row),
-        "sweep": row.sweep,
-        "run": run.to_json(),
-        "step": row.step,
-        "completions": row.completions,
-        "created": row.created,
+        **_plain(row),
         "chance": str(parse_task(run.task).chance),
         "proved": beside,
-        "earlier": [_ended(old) for old in earlier],
+        "earlier": [_plain(old) for old in earlier],
         "metrics": [
             {n: v if math.isfinite(v) else None for n, v in vars(metric).items() if n != "key"}
             for metric in metrics
@@ -108,23 +103,17 @@ def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> 
     }
 
 
-def _ended(row: Stored) -> dict[str, Any]:
+def _plain(row: Stored) -> dict[str, Any]:
+    """As lists of runs have it, and the intervals over its test prompts."""
     outcome = row.outcome
     # what diverged was not tested
-    tested = outcome if outcome is not None and outcome.tested > 0 else None
-    whole = tested and list(wilson(tested.correct, tested.tested))
-    answers = tested and list(wilson_of_answers(*tested.answers, tested.tested))
-    return {
-        "key": row.key,
-        "status": row.status,
-        "outcome": None if outcome is None else outcome.to_json(),
-        "interval": whole,
-        "interval_of_answers": answers,
-        "error": row.error,
-        "version": row.version,
-        "host": row.host,
-        "ended": row.ended,
-        "seconds": row.seconds,
+    tested = outcome if outcome is not None and outcome.tested else None
+    own = {name: getattr(row, name) for name in COLUMNS if name not in ("specification", "result")}
+    return own | {
+        "run": row.run.to_json(),
+        "outcome": outcome and outcome.to_json(),
+        "interval": tested and wilson(tested.correct, tested.tested),
+        "interval_of_answers": tested and tested.interval,
     }
 
 

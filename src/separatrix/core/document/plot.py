@@ -42,7 +42,7 @@ PAGE, INK, MUTED, LINE, SOLVES, FAILS, VIOLET, GREEN, OCHRE, PINK = (
     for n in ("page", "ink", "muted", "line", "solves", "fails", "violet", "green", "ochre", "pink")
 )
 DASHED, DOTTED = "5 4", "2 3"
-SUFFIXES = (".html", ".svg", ".png")
+SUFFIXES = (".svg", ".png")
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 _BOTTOM = 44
 _LETTER = 6.6
@@ -228,20 +228,13 @@ class Drawing:
         source = f"data:image/svg+xml;base64,{b64encode(self._alone(_DARK).encode()).decode()}"
         return f'<figure class="drawn"><img src="{source}" alt="{escape(self.words)}"></figure>'
 
-    def write(self, path: Path, title: str = "") -> None:
+    def write(self, path: Path) -> None:
         """Writes it to a file, whole or not at all. Raises as `check_plot` does."""
         check_plot(path)
-        drawn = self._alone("" if path.suffix.lower() == ".png" else _DARK)
-        match path.suffix.lower():
-            case ".png":
-                write_atomic(path, _converter().svg_to_png(drawn, scale=2))
-            case ".svg":
-                write_atomic(path, f"{drawn}\n")
-            case _:
-                style = ":root{color-scheme:light dark}body{margin:24px}svg{max-width:100%}"
-                name = escape(title or self.title)
-                head = f'<meta charset="utf-8"><title>{name}</title><style>{style}</style>'
-                write_atomic(path, f'<!doctype html>\n<html lang="en">{head}\n{drawn}\n</html>\n')
+        if path.suffix.lower() == ".png":
+            write_atomic(path, _converter().svg_to_png(self._alone(), scale=2))
+        else:
+            write_atomic(path, f"{self._alone(_DARK)}\n")
 
 
 def palette() -> str:
@@ -353,7 +346,7 @@ def check_plot(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise OutputError(
             f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
-            f" {', '.join(SUFFIXES)}"
+            f" {' or '.join(SUFFIXES)}"
         )
     if path.is_dir():
         raise OutputError(f"--plot {path}: this is a folder; name a file in it")
