@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_225, 2_600),
+    "core": (4_220, 2_600),
     "stacks": (9_660, 5_600),
     "tasks": (14_652, 8_600),
     "theory": (8_720, 6_000),
@@ -20,12 +20,12 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "cards": (3_825, 3_600),
     "mixers": (9_324, 7_200),
     "models": (2_943, 2_000),
-    "constructions": (5_416, 4_000),
+    "constructions": (5_331, 4_000),
     "proofs": (10_545, 6_200),
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
     "findings": (2_054, 1_800),
-    "cli": (8_801, 4_000),
+    "cli": (8_668, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}
