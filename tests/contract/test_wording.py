@@ -173,7 +173,6 @@ def test_a_sentence_is_known(code: str, count: int) -> None:
 
 CLOCKS = {"monotonic", "perf_counter", "process_time"}
 TIMED = {
-    "unit/constructions/test_limits.py": "a proof that takes its time",
     "support/pretended.py": "training that ends a slice by the clock, as training does",
     "support/waiting.py": "the one limit that ends a test that hangs",
 }
