@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (5_331, 4_000),
     "proofs": (10_545, 6_200),
     "checks": (3_325, 2_600),
-    "training": (7_030, 3_800),
+    "training": (6_978, 3_800),
     "findings": (2_054, 1_800),
-    "cli": (8_668, 4_000),
+    "cli": (8_666, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

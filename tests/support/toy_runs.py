@@ -44,6 +44,17 @@ def update(
     )
 
 
+def free(store: Store, keys: Sequence[str]) -> None:
+    """Takes runs from whoever has claimed them, as where a lease is over."""
+    with store._database.transaction() as connection:
+        for key in keys:
+            connection.execute(
+                "UPDATE runs SET status = 'waiting', owner = NULL"
+                " WHERE key = ? AND status = 'running'",
+                (key,),
+            )
+
+
 def checkpoint(store: Store, pack: Pack) -> bytes | None:
     """The last checkpoint of exactly this pack; None where there is none of this version."""
     query = "SELECT data FROM checkpoints WHERE pack = ? AND version = ?"

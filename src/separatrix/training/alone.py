@@ -100,9 +100,7 @@ _LOOK_EVERY = 0.2
 Told = Callable[[Trainer], None]
 
 
-def saved(
-    pack: Pack, file: Path, *, device: str = "cpu", compile: bool = False, told: Told | None = None
-) -> Trainer:
+def saved(pack: Pack, file: Path, *, device: str = "cpu", told: Told | None = None) -> Trainer:
     """Trains a pack to its end, from the checkpoint in `file` on where there is one. The file stays
     until whoever has written what came out removes it.
 
@@ -111,7 +109,7 @@ def saved(
     cannot be written, EvidenceError where it holds no checkpoint of this pack and this version of
     the code, and what training raises.
     """
-    trainer = _begun(pack, file, device, compile)
+    trainer = _begun(pack, file, device)
     if trainer.active:
         # before hours of training, not after
         write_atomic(file, trainer.checkpoint())
@@ -134,15 +132,15 @@ def saved(
     return trainer
 
 
-def _begun(pack: Pack, file: Path, device: str, compile: bool) -> Trainer:
+def _begun(pack: Pack, file: Path, device: str) -> Trainer:
     try:
         data = file.read_bytes()
     except FileNotFoundError:
-        return Trainer(pack, device=device, compile=compile)
+        return Trainer(pack, device=device)
     except OSError as error:
         raise OutputError(f"{file}: cannot be read: {error.strerror or error}") from None
     try:
-        return Trainer.resumed(pack, data, device=device, compile=compile)
+        return Trainer.resumed(pack, data, device=device)
     except EvidenceError as error:
         raise EvidenceError(
             f"{file}: {error}; --fresh forgets it, another --out leaves it alone"

@@ -112,7 +112,7 @@ class Trainer:
     Raises what building the model raises, and CheckFailed for an accuracy that no weights can have.
     """
 
-    def __init__(self, pack: Pack, *, device: str = "cpu", compile: bool = False) -> None:
+    def __init__(self, pack: Pack, *, device: str = "cpu") -> None:
         for run in pack.runs:
             run.check()
         self.pack = pack
@@ -128,7 +128,7 @@ class Trainer:
         rows = torch.stack([self._layout.row(model) for model in models]).to(device)
         half = self._run.precision == "bf16"
         form = models[0].to(device, torch.bfloat16 if half else torch.float32)
-        self._models = Step(form, self._layout, rows, pack.runs, compile=compile)
+        self._models = Step(form, self._layout, rows, pack.runs)
         self._members = dict(zip(pack.keys, pack.runs, strict=True))
         """Those still training, in the order of the rows."""
         self._streams = Streams(self._run, self._seeds(), torch.device(device))
@@ -193,9 +193,7 @@ class Trainer:
         return save(own, metadata={_STATE: json.dumps(state)})
 
     @classmethod
-    def resumed(
-        cls, pack: Pack, data: bytes, *, device: str = "cpu", compile: bool = False
-    ) -> Trainer:
+    def resumed(cls, pack: Pack, data: bytes, *, device: str = "cpu") -> Trainer:
         """The trainer that wrote a checkpoint, or one of some of its members. Raises EvidenceError
         for a checkpoint of others, or of another version of this code.
         """
@@ -207,7 +205,7 @@ class Trainer:
                 f"a checkpoint of another version of this program ({state['version']}, this is"
                 f" {code_version()})"
             )
-        trainer = cls(pack, device=device, compile=compile)
+        trainer = cls(pack, device=device)
         trainer._restore(tensors, state)
         return trainer
 

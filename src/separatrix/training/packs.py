@@ -170,7 +170,6 @@ class Slice:
     seconds: float
     """Most seconds of training; some steps are done in any case."""
     device: str = "cpu"
-    compile: bool = False
     imports: tuple[str, ...] = ()
     """Modules to import first, which register mechanisms of one's own."""
 

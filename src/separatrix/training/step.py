@@ -282,8 +282,6 @@ class Step:
         layout: Layout,
         rows: Tensor,
         runs: Sequence[Run],
-        *,
-        compile: bool = False,
     ) -> None:
         self.layout = layout
         self.rows = rows.requires_grad_()
@@ -303,7 +301,6 @@ class Step:
         rates = [[run.learning_rate, run.learning_rate * run.weight_decay] for run in runs]
         self._rates = torch.tensor(rates, device=rows.device)
         """(members, 2): learning rate, and its product with the weight decay."""
-        self._loss = torch.compile(self._losses, dynamic=False) if compile else self._losses
         self._run = self._quickest()
 
     def clocks(self, factors: Sequence[float], first: int) -> Tensor:
@@ -326,7 +323,7 @@ class Step:
     def _change(
         self, tokens: Tensor, places: Tensor | None, answers: Tensor, clock: Tensor
     ) -> tuple[Tensor, Tensor]:
-        loss = self.losses(Prompts(tokens, places, answers))
+        loss = self.losses(self.rows, Prompts(tokens, places, answers))
         (gradient,) = torch.autograd.grad(loss.loss.sum(), self.rows)
         with torch.no_grad():
             norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
@@ -357,11 +354,8 @@ class Step:
                 )
         return loss.loss.detach(), loss.accuracy
 
-    def losses(self, prompts: Prompts) -> Loss:
-        """Of the models as they are now on a batch each."""
-        return self._loss(self.rows, prompts)
-
-    def _losses(self, rows: Tensor, prompts: Prompts) -> Loss:
+    def losses(self, rows: Tensor, prompts: Prompts) -> Loss:
+        """Of models with these parameters on a batch each."""
         tokens, places, answers = prompts
         if len(rows) > 1 and not self.one_by_one:
             inside = (0, 0, None if places is None else 0)
@@ -395,7 +389,7 @@ class Step:
         tokens, places, answers = prompts
         few = Prompts(tokens[:, :2], None if places is None else places[:, :2], answers[:, :2])
         try:
-            torch.autograd.grad(self._losses(self.rows, few).loss.sum(), self.rows)
+            torch.autograd.grad(self.losses(self.rows, few).loss.sum(), self.rows)
         except torch.cuda.OutOfMemoryError:
             raise
         # a layer of one's own: what fails for other reasons fails again, alone

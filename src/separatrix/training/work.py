@@ -14,7 +14,7 @@ from separatrix.training.packs import Pack, Slice, Update
 _STEPS = 5
 """Steps between looks at the clock."""
 _kept: tuple[tuple[object, ...], Trainer] | None = None
-"""What this process trained last, and the pack, checkpoint and settings that go on from there."""
+"""What this process trained last, and the pack, checkpoint and device that go on from there."""
 
 
 def work(slice: Slice) -> Update:
@@ -31,16 +31,16 @@ def work(slice: Slice) -> Update:
     # what is interrupted in the middle of a step is no step of a checkpoint, and two packs need not
     # fit into a device's memory
     last, _kept = _kept, None
-    settings = {"device": slice.device, "compile": slice.compile}
-    if last is not None and last[0] != (slice.pack, slice.checkpoint, settings):
+    device = slice.device
+    if last is not None and last[0] != (slice.pack, slice.checkpoint, device):
         last = None
     try:
         if last is not None:
             trainer = last[1]
         elif slice.checkpoint is None:
-            trainer = Trainer(slice.pack, **settings)
+            trainer = Trainer(slice.pack, device=device)
         else:
-            trainer = Trainer.resumed(slice.pack, slice.checkpoint, **settings)
+            trainer = Trainer.resumed(slice.pack, slice.checkpoint, device=device)
         before = trainer.outcomes()
         while trainer.active:
             trainer.advance(_STEPS)
@@ -52,7 +52,7 @@ def work(slice: Slice) -> Update:
         return _halved(slice, started)
     checkpoint = trainer.checkpoint() if trainer.active else None
     if checkpoint is not None:
-        _kept = (slice.pack, checkpoint, settings), trainer
+        _kept = (slice.pack, checkpoint, device), trainer
     ended = trainer.outcomes()
     return Update(
         metrics=tuple(trainer.metrics()),

@@ -66,7 +66,8 @@ def test_a_batch_in_which_nothing_is_asked_has_no_loss() -> None:
     answers = torch.tensor([[[NO_ANSWER]] * 3, [[1], [NO_ANSWER], [2]]])
     rows = torch.stack([own.row(model)] * 2)
     step = Step(model, own, rows, [Run(architecture="full", task=MQAR, seed=0)] * 2)
-    loss, accuracy = step.losses(Prompts(tokens, torch.zeros_like(answers), answers))
+    prompts = Prompts(tokens, torch.zeros_like(answers), answers)
+    loss, accuracy = step.losses(step.rows, prompts)
     # the member beside it is asked twice, and its mean is over these
     assert (loss[0], accuracy[0]) == (0, 0)
     assert loss[1] > 0

@@ -82,7 +82,6 @@ def _grid(file: Path, asked: Asked) -> Told:
     try:
         found = train_all(
             file,
-            compile=asked.compile,
             imports=asked.imports or (),
             retry=asked.retry,
             fresh=asked.fresh,
@@ -118,7 +117,7 @@ def _one(stack_text: str, task: str, asked: Asked) -> Told:
     file = out.with_name(f"{out.name}.checkpoint")
     if asked.fresh:
         _forget(file)
-    trained = _trained(run, file, device=place, compile=asked.compile, shown=not asked.as_json)
+    trained = _trained(run, file, device=place, shown=not asked.as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
     record, outcome = trained.measurement.envelope(), trained.outcome.to_json()
@@ -153,7 +152,7 @@ def _forget(file: Path) -> None:
         raise OutputError(f"{file}: cannot be removed: {error.strerror or error}") from None
 
 
-def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -> Trained:
+def _trained(run: Run, file: Path, *, device: str, shown: bool) -> Trained:
     if shown and file.exists():
         print(f"train: an earlier run saved {file}", file=sys.stderr, flush=True)
     standing = _standing(run)
@@ -166,7 +165,6 @@ def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -
                 Pack((run,)),
                 file,
                 device=device,
-                compile=compile,
                 told=lambda trainer: say(trainer.step, run.steps, standing(trainer)),
             )
         except KeyboardInterrupt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from sqlite3 import Connection
 
@@ -110,18 +110,11 @@ class Claims(Reading):
         )
         return True
 
-    def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
-        """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
+    def release(self, owner: str) -> None:
+        """Gives back what `owner` has claimed; checkpoints stay."""
         with self._database.transaction(lasting=False) as connection:
-            if keys is None:
-                _free(connection, owner)
-                self._names.discard(owner)
-                return
-            connection.execute(
-                f"UPDATE runs SET status = '{WAITING}', owner = NULL"
-                f" WHERE status = '{RUNNING}' AND owner = ? AND {LISTED}",
-                (owner, json.dumps([*keys])),
-            )
+            _free(connection, owner)
+        self._names.discard(owner)
 
     def owners(self) -> list[Owner]:
         """Who has claimed runs, the first of them first; some may be dead."""

@@ -77,10 +77,9 @@ class Listed(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A pack with a checkpoint, and how far it is."""
+    """A pack with a checkpoint."""
 
     pack: Pack
-    step: int
     checkpoint: bytes
     held: Sequence[str] = ()
     """Members that are claimed now."""
@@ -248,15 +247,15 @@ class Reading:
         packs: list[Begun] = []
         with self._database.reading() as connection:
             found = connection.execute(
-                "SELECT members, step, data FROM checkpoints WHERE version = ? AND pack IN"
+                "SELECT members, data FROM checkpoints WHERE version = ? AND pack IN"
                 f" (SELECT pack FROM runs WHERE {LISTED}) ORDER BY rowid",
                 (self.version, json.dumps([*keys])),
             ).fetchall()
-            for members, step, data in found:
+            for members, data in found:
                 query = f"SELECT key, specification FROM runs WHERE {LISTED}"
                 texts = dict(connection.execute(query, (members,)).fetchall())
                 runs = (Run.from_json(json.loads(texts[key])) for key in json.loads(members))
-                packs.append(Begun(Pack(tuple(runs)), step, data))
+                packs.append(Begun(Pack(tuple(runs)), data))
         return packs
 
     def standing(self, owner: str) -> tuple[list[Any], list[Any], list[Any]]:

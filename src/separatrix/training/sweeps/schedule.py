@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +19,6 @@ from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
 from separatrix.training.sweeps.live import Snapshot, Told, Watch
 from separatrix.training.sweeps.processes import Stopping
-from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.store import Store
 
 LOSSES = 5
@@ -48,7 +47,6 @@ def run_sweep(
     owner: str,
     slice_seconds: float = 20.0,
     told: Told | None = None,
-    compile: bool = False,
     imports: Sequence[str] = (),
     watched: Sequence[Run] | None = None,
 ) -> Snapshot:
@@ -61,11 +59,10 @@ def run_sweep(
     StoreError where the store cannot be written any more, and what the engine raises.
     """
     watch = Watch(store, packs, owner, watched)
-    options = slice_seconds, told, compile, tuple(imports)
     with Stopping() as stopping:
-        sweep = _Sweep(store, engine, owner, watch, *options)
+        sweep = _Sweep(store, engine, owner, watch, slice_seconds, told, tuple(imports))
         # the longest first, so that the end is not one long run
-        sweep.queue += sorted(packs, key=lambda pack: -cost(pack))
+        sweep.queue += sorted(packs, key=cost, reverse=True)
         try:
             sweep.go_on(stopping)
             sweep.wait_a_moment()
@@ -84,15 +81,14 @@ def run_sweep(
         return last
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Job:
     """A pack that is claimed, and how far it is."""
 
     pack: Pack
-    held: set[str]
+    held: frozenset[str]
     """Members that this scheduler holds and that have not ended."""
-    checkpoint: bytes | None
-    step: int
+    checkpoint: bytes | None = None
     seconds: float = FIRST_SLICE
     losses: int = 0
     found: bool = False
@@ -107,16 +103,13 @@ class _Sweep:
     watch: Watch
     slice_seconds: float
     told: Told | None
-    compile: bool
     imports: tuple[str, ...]
     queue: deque[Pack] = field(default_factory=deque)
     ready: deque[_Job] = field(default_factory=deque)
     going: dict[int, _Job] = field(default_factory=dict)
-    mine: set[str] = field(default_factory=set)
-    """Runs that are claimed and that the store has not been told the end of."""
-    elsewhere: list[Pack] = field(default_factory=list)
-    """Runs that were not to be had, and that had not ended."""
     untold: deque[tuple[_Job, Update]] = field(default_factory=deque)
+    elsewhere: list[Pack] = field(default_factory=list)
+    """Runs that were not to be had, and that had not ended: they are tried again."""
     next: dict[str, float] = field(default_factory=dict)
     """When what is done now and then is due again."""
 
@@ -126,8 +119,14 @@ class _Sweep:
             self.fill()
             if not (self.going or self.ready or self.queue or self.elsewhere):
                 return
-            for job, result in self.returned(self.engine.wait(LOOK)):
-                self.follow(job, result)
+            for job, result in self.heard(LOOK):
+                match result:
+                    case Update():
+                        self.advance(job, result)
+                    case Failed():
+                        self.give_up(job, result.error)
+                    case Lost():
+                        self.repeat(job, result.reason)
             # workers go on while the store is written
             self.fill()
             self.write()
@@ -137,9 +136,15 @@ class _Sweep:
         """Takes what comes back within a moment; the rest is dropped."""
         end = time.monotonic() + MOMENT
         while self.going and (left := end - time.monotonic()) > 0:
-            for job, result in self.returned(self.engine.wait(left)):
+            for job, result in self.heard(left):
                 if isinstance(result, Update):
-                    self.untold.append((job, _of(result, job.held)))
+                    self.advance(job, result)
+
+    def heard(self, timeout: float) -> Iterator[tuple[_Job, Result]]:
+        """Results with their jobs; those of packs that others claimed meanwhile are dropped."""
+        for ticket, result in self.engine.wait(timeout):
+            if ticket in self.going:
+                yield self.going.pop(ticket), result
 
     def give_back(self) -> None:
         """Writes what is not written yet, and lets others have what is claimed."""
@@ -153,7 +158,9 @@ class _Sweep:
         if self.due("beat", BEAT):
             self.store.beat(self.owner)
         if self.due("poll", POLL):
-            self.look_elsewhere()
+            # it may have ended by now, or be free again
+            self.queue += self.elsewhere
+            self.elsewhere.clear()
         if self.told is not None and self.due("tell", TELL):
             began = time.monotonic()
             snapshot = self.watch.snapshot()
@@ -177,7 +184,7 @@ class _Sweep:
         """
         while len(self.going) < self.engine.workers:
             while not self.ready and self.queue:
-                self.ready += self.claimed(self.queue.popleft())
+                self.claim(self.queue.popleft())
             if not self.ready:
                 return
             job = self.ready.popleft()
@@ -185,99 +192,64 @@ class _Sweep:
                 pack=job.pack,
                 checkpoint=job.checkpoint,
                 seconds=slice_length(min(job.seconds, self.slice_seconds), self.engine.workers),
-                compile=self.compile,
                 imports=self.imports,
             )
             self.going[self.engine.submit(piece)] = job
 
-    def claimed(self, pack: Pack) -> list[_Job]:
-        """Jobs for those runs of a pack that nobody else trains and that have not ended. Where a
+    def claim(self, pack: Pack) -> None:
+        """Takes those runs of a pack that nobody else trains and that have not ended. Where a
         checkpoint tells of another pack that some of them were in, that one goes on.
         """
+        live = [*self.ready, *self.going.values(), *(job for job, _ in self.untold)]
         # others held members of a job's pack for a while: they wait until that pack has ended,
         # which has left them behind
-        told = (job for job, _ in self.untold)
-        live = (*self.ready, *self.going.values(), *told)
-        busy = self.mine.union(*(job.pack.keys for job in live))
+        busy = frozenset[str]().union(*(job.pack.keys for job in live))
         keys, found = self.store.take_up([key for key in pack.keys if key not in busy], self.owner)
-        taken = self.mine.union(keys)
-        self.note_others(pack, [key for key in pack.keys if key not in taken])
-        jobs: list[_Job] = []
-        rest = set(keys)
+        rest = frozenset(keys)
         for begun in found:
-            if held := set(begun.held) - busy:
-                jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))
+            if held := frozenset(begun.held) - busy:
+                job = _Job(pack=begun.pack, held=held, checkpoint=begun.checkpoint, found=True)
+                self.ready.append(job)
                 rest -= held
         if rest:
-            jobs.append(_fresh(pack, rest))
-        self.mine.update(*(job.held for job in jobs))
-        return jobs
-
-    def note_others(self, pack: Pack, keys: Sequence[str]) -> None:
-        """Of runs that were not to be had: others train those that have not ended."""
-        still = {key for key in keys if self.store.run(key).status in (WAITING, RUNNING)}
-        if still:
+            self.ready.append(_fresh(pack, rest))
+        mine = frozenset(keys).union(*(job.held for job in live))
+        others = [key for key in pack.keys if key not in mine]
+        # others train those that have not ended
+        if still := frozenset(others) - self.store.ended(others):
             self.elsewhere.append(_part(pack, still))
-
-    def look_elsewhere(self) -> None:
-        """What others held: it may have ended by now, or be free again."""
-        packs, self.elsewhere = self.elsewhere, []
-        for pack in packs:
-            if self.queue or len(self.ready) >= self.engine.workers:
-                self.note_others(pack, pack.keys)
-            else:
-                self.ready += self.claimed(pack)
 
     # ---- what came back
 
-    def returned(self, results: Sequence[tuple[int, Result]]) -> list[tuple[_Job, Result]]:
-        """Results with their jobs; those of packs that others claimed meanwhile are dropped."""
-        return [
-            (self.going.pop(ticket), result) for ticket, result in results if ticket in self.going
-        ]
-
-    def follow(self, job: _Job, result: Result) -> None:
-        """What a result means for its job."""
-        match result:
-            case Update():
-                self.advance(job, result)
-            case Failed():
-                self.give_up(job, result.error)
-            case Lost():
-                # again from the last checkpoint; not for ever, since it may be the pack that kills
-                job.losses += 1
-                reason, times = result.reason, job.losses
-                if times > LOSSES:
-                    self.give_up(job, f"{reason}; {times} times in a row without progress")
-                    return
-                again = f"its slice is computed again ({times} of {LOSSES})"
-                self.watch.said(f"{reason}; {again}")
-                # what is told early cannot be lost
-                job.seconds = FIRST_SLICE
-                self.ready.append(job)
-
     def advance(self, job: _Job, update: Update) -> None:
         told = _of(update, job.held)
-        # as it was: what follows changes the job
-        self.untold.append((replace(job, held=set(job.held)), told))
-        job.held -= {key for key, _ in told.finished}
-        job.step = update.step
-        job.losses = 0
-        job.found = False
-        if not job.held:
+        self.untold.append((job, told))
+        held = job.held.difference(key for key, _ in told.finished)
+        if not held:
             return
         if update.halves is not None:
             self.watch.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
             for half in update.halves:
-                if held := job.held.intersection(half.keys):
-                    self.ready.append(_Job(half, held, update.checkpoint, update.step))
+                if own := held.intersection(half.keys):
+                    self.ready.append(_Job(pack=half, held=own, checkpoint=update.checkpoint))
         elif update.checkpoint is not None:
-            job.checkpoint = update.checkpoint
-            job.seconds = min(2 * job.seconds, self.slice_seconds)
-            self.ready.appendleft(job)
+            seconds = min(2 * job.seconds, self.slice_seconds)
+            next = _Job(pack=job.pack, held=held, checkpoint=update.checkpoint, seconds=seconds)
+            self.ready.appendleft(next)
         else:
             # its checkpoint says that they had ended, and the store does not
-            self.ready.append(_fresh(job.pack, job.held))
+            self.ready.append(_fresh(job.pack, held))
+
+    def repeat(self, job: _Job, reason: str) -> None:
+        """Again from the last checkpoint; not for ever, since it may be the pack that kills."""
+        times = job.losses + 1
+        # what is told early cannot be lost
+        again = replace(job, losses=times, seconds=FIRST_SLICE)
+        if times > LOSSES:
+            self.give_up(again, f"{reason}; {times} times in a row without progress")
+            return
+        self.watch.said(f"{reason}; its slice is computed again ({times} of {LOSSES})")
+        self.ready.append(again)
 
     def give_up(self, job: _Job, error: str) -> None:
         """A run is marked failed. Of several, the halves are tried alone, so that one bad run does
@@ -286,22 +258,21 @@ class _Sweep:
         if len(job.held) == 1 == len(job.pack.runs) and not job.found:
             try:
                 self.store.fail([*job.held], error, self.owner)
+                self.watch.said(f"failed: {error}")
             except ClaimLost as lost:
                 self.drop(job, str(lost))
-                return
-            self.mine -= job.held
-            self.watch.said(f"failed: {error}")
             return
         # a checkpoint of the whole serves no part of it
         nothing = Update(metrics=(), finished=(), checkpoint=None, step=0, seconds=0.0)
-        self.untold.append((replace(job, held=set(job.held)), nothing))
+        self.untold.append((job, nothing))
         rest = _part(job.pack, job.held)
         parts = (rest,) if job.found or len(rest.runs) == 1 else rest.halves()
         what = f"a pack of {len(job.pack.runs)}" if len(job.pack.runs) > 1 else "a run"
         again = "starts again" if len(parts) == 1 else "starts again as two"
         self.watch.said(f"{what} {again}: {error}")
         for part in parts:
-            self.ready.append(_fresh(part, set(part.keys), losses=min(job.losses, LOSSES - 1)))
+            fresh = _fresh(part, frozenset(part.keys))
+            self.ready.append(replace(fresh, losses=min(job.losses, LOSSES - 1)))
 
     def write(self) -> None:
         """Tells the store what came back."""
@@ -312,13 +283,11 @@ class _Sweep:
             except ClaimLost as error:
                 self.drop(job, str(error))
             # not before: until it is told, the store has them as claimed
-            self.mine.difference_update(key for key, _ in update.finished)
             self.untold.popleft()
 
     def drop(self, lost: _Job, reason: str) -> None:
         """Leaves a pack to whoever has claimed it meanwhile."""
         self.watch.said(reason)
-        self.mine -= lost.held
         self.ready = deque(job for job in self.ready if job.held.isdisjoint(lost.held))
         self.going = {
             ticket: job for ticket, job in self.going.items() if job.held.isdisjoint(lost.held)
@@ -333,19 +302,19 @@ def slice_length(seconds: float, workers: int) -> float:
     return max(seconds, SHARE * (workers - FEW))
 
 
-def _fresh(pack: Pack, held: set[str], *, losses: int = 0) -> _Job:
+def _fresh(pack: Pack, held: frozenset[str]) -> _Job:
     """A job for some members of a pack, from their first step on."""
-    return _Job(_part(pack, held), held, None, 0, losses=losses)
+    return _Job(pack=_part(pack, held), held=held)
 
 
-def _part(pack: Pack, keys: set[str]) -> Pack:
+def _part(pack: Pack, keys: frozenset[str]) -> Pack:
     """The pack of these members."""
     if len(keys) == len(pack.keys):
         return pack
     return Pack(tuple(run for run in pack.runs if run.key in keys))
 
 
-def _of(update: Update, held: set[str]) -> Update:
+def _of(update: Update, held: frozenset[str]) -> Update:
     """What an update says of the members held; without a checkpoint when all have ended."""
     finished = tuple(one for one in update.finished if one[0] in held)
     return replace(

@@ -40,7 +40,6 @@ def sweep(
     workers: int | None = None,
     device: str = "cpu",
     address: str = "",
-    compile: bool = False,
     imports: Sequence[str] = (),
     slice_seconds: float = SLICE,
     retry: bool = False,
@@ -87,7 +86,6 @@ def sweep(
                     slice_seconds=slice_seconds,
                     told=told,
                     watched=wanted.runs,
-                    compile=compile,
                     imports=modules,
                 )
         return summary(wanted.name, kept.path, keys)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support import pretended
 from support.engines import InPlace
+from support.toy_runs import free
 
 from separatrix.core.errors import StoreError
 from separatrix.training.packs import Pack, Slice, Update, packed
@@ -207,7 +208,7 @@ def test_a_pack_that_another_has_claimed_meanwhile_is_left_to_it(store: Store) -
 
     def work(piece: Slice) -> Update:
         if piece.pack == packs[0] and not stolen:
-            store.release("me", packs[0].keys)
+            free(store, packs[0].keys)
             stolen.extend(store.claim(packs[0].keys, "other"))
         elif stolen and len(engine.taken) > 4:
             finish(store, packs[0], "other")
@@ -260,7 +261,7 @@ def test_a_run_that_another_has_claimed_meanwhile_has_not_failed(store: Store) -
     packs = filled(store, runs)
 
     def work(piece: Slice) -> Update:
-        store.release("me", packs[0].keys)
+        free(store, packs[0].keys)
         finish(store, packs[0], "other")
         raise ValueError("too late")
 

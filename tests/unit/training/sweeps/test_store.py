@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.toy_runs import checkpoint, outcome, pack, run, update
+from support.toy_runs import checkpoint, free, outcome, pack, run, update
 
 from separatrix.core.errors import ClaimLost, StoreError, UnknownNameError
 from separatrix.training.packs import Metric, Pack
@@ -109,7 +109,7 @@ def test_who_holds_a_run(store: Store) -> None:
     assert store.claim(both.keys, "me") == [both.keys[0]]
     store.release("you")
     assert store.claim(both.keys, "me") == list(both.keys)
-    store.release("me", both.keys[:1])
+    free(store, both.keys[:1])
     assert store.claim(both.keys, "you") == [both.keys[0]]
 
 
@@ -188,7 +188,7 @@ def test_packs_are_taken_up_whole(store: Store) -> None:
     store.release("before")
     held, begun = store.take_up(three.keys[:1], "me")
     assert held == list(three.keys[:1])
-    assert [(one.pack, one.held, one.step) for one in begun] == [(three, list(three.keys[:2]), 10)]
+    assert [(one.pack, one.held) for one in begun] == [(three, list(three.keys[:2]))]
     assert begun[0].checkpoint == checkpoint(store, three)
     assert store.take_up(three.keys[1:], "other") == ([], [])
 
