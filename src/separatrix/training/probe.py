@@ -34,17 +34,15 @@ def quick_cpu(device: str) -> Iterator[None]:
     keep_memory()
     threads = torch.get_num_threads()
     precision = torch.get_float32_matmul_precision()
-    if threads != 1:
-        # sums are split among threads, so their number changes roundings
-        torch.set_num_threads(1)
+    # sums are split among threads, so their number changes roundings
+    torch.set_num_threads(1)
     try:
         if device == "cpu" and onednn_is_accurate():
             torch.set_float32_matmul_precision("medium")
         yield
     finally:
         torch.set_float32_matmul_precision(precision)
-        if threads != 1:
-            torch.set_num_threads(threads)
+        torch.set_num_threads(threads)
 
 
 @cache

@@ -4,7 +4,9 @@ once.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import Batch, Task
 from separatrix.tasks.labels import asked
 from separatrix.training.run import Run
@@ -43,8 +44,7 @@ class Streams:
         self.device = device
         self.batch = run.batch
         self.steps = run.steps
-        self.task = parse_task(run.task)
-        self.stages = run.stages
+        self.stretches = run.stretches
         self.ahead = max(1, min(_ROWS // run.batch, _TOKENS // (run.batch * run.length)))
         self.seeds = list(seeds)
         self._generators = {
@@ -55,10 +55,9 @@ class Streams:
 
     def task_at(self, step: int) -> tuple[Task, int]:
         """The task of a step, which counts from 0, and the step at which it ends."""
-        for stage in self.stages:
-            if step < stage.until:
-                return stage.task, min(stage.until, self.steps)
-        return self.task, self.steps
+        ends = list(accumulate(count for _, count in self.stretches))
+        place = min(bisect(ends, step), len(ends) - 1)
+        return self.stretches[place][0], ends[place]
 
     def next(self) -> Prompts:
         """The prompts of the next step."""

@@ -50,22 +50,18 @@ class Claims(Reading):
 
     def claim(self, keys: Sequence[str], owner: str) -> list[str]:
         """Those of the runs that nobody else trains and that have not ended, in this order: from
-        now on `owner` trains them. What dead processes had claimed is free.
-
-        Raises StoreError where another living process has this owner's name.
+        now on `owner` trains them, a name that no other process has. What dead processes had
+        claimed is free.
         """
-        return self._claim(keys, owner, going_on=False)[0]
+        return self.take_up(keys, owner, going_on=False)[0]
 
-    def take_up(self, keys: Sequence[str], owner: str) -> tuple[list[str], list[Begun]]:
+    def take_up(
+        self, keys: Sequence[str], owner: str, *, going_on: bool = True
+    ) -> tuple[list[str], list[Begun]]:
         """Claims runs, and at once whatever is free of the packs with a checkpoint that one of them
         was in: two processes never go on with parts of one pack. Returns those of the runs that
         `owner` holds, and these packs.
         """
-        return self._claim(keys, owner, going_on=True)
-
-    def _claim(
-        self, keys: Sequence[str], owner: str, *, going_on: bool
-    ) -> tuple[list[str], list[Begun]]:
         begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
             new = self._register(connection, owner)
@@ -88,27 +84,15 @@ class Claims(Reading):
             self._register(connection, owner)
 
     def _register(self, connection: Connection, name: str) -> bool:
-        """Says that an owner lives, and returns whether it is new. Raises StoreError where another
-        living process goes by this name: both would train the same runs.
-        """
+        """Says that an owner lives, and returns whether it is new."""
         self._names.add(name)
-        this, file, now = this_process(), self._database.number, time.time()
-        found = next((owner for owner in self.owners() if owner.name == name), None)
-        if found is not None and found.process == this:
-            connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, name))
-            return False
-        if found is not None:
-            if not found.gone(file):
-                raise StoreError(
-                    f"{self._database.path}: {found.process} works on this store as '{name}', too;"
-                    " take another name"
-                )
-            _free(connection, name)
+        new = name not in {owner.name for owner in self.owners()}
+        now = time.time()
         connection.execute(
-            "INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (name, *astuple(this), self.version, file, now, now),
+            "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (name, *astuple(this_process()), self.version, self._database.number, now, now),
         )
-        return True
+        return new
 
     def release(self, owner: str) -> None:
         """Gives back what `owner` has claimed; checkpoints stay."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from separatrix.core.errors import StoreError
-from separatrix.training.sweeps.processes import lock_holders
 from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION, digest, seal
 
 WAIT = 10.0
@@ -34,8 +33,8 @@ _WAL_LIMIT = 64 << 20
 _SAID = {
     **dict.fromkeys(
         (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
-        "the store is locked by {holders}; waited {waited:.0f} s. Nothing was changed; try again"
-        " when it is done",
+        "the store is locked by another program; waited {waited:.0f} s. Nothing was changed; try"
+        " again when it is done",
     ),
     sqlite3.SQLITE_FULL: "the disk is full; nothing that was stored is lost. Free some space, and"
     " the same command goes on",
@@ -55,7 +54,7 @@ class Database:
     for whatever SQLite cannot do.
     """
 
-    def __init__(self, path: Path, *, writing: bool, wait: float = WAIT) -> None:
+    def __init__(self, path: Path, *, writing: bool) -> None:
         _check_file(path)
         self.path = path
         # where a link leads to: SQLite keeps its log there, and whoever changes folders finds it
@@ -70,7 +69,7 @@ class Database:
             self._connection = sqlite3.connect(
                 f"{self.file.as_uri()}?{_mode(self.file, writing)}",
                 uri=True,
-                timeout=wait,
+                timeout=WAIT,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -275,7 +274,6 @@ def told(path: Path, writing: bool) -> Iterator[None]:
         if code in _DAMAGED:
             raise damaged(path, str(error)) from error
         words = {
-            "holders": lock_holders(path.resolve()),
             "waited": time.monotonic() - began,
             "can": "written" if writing else "read",
             "error": error,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,10 +21,6 @@ from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-
-WINDOW = 60.0
-"""Seconds over which the pace is averaged."""
 
 
 @dataclass(kw_only=True)
@@ -57,18 +53,18 @@ class Snapshot:
     """A sweep at one moment. Runs are counted, and each stands under one word."""
 
     total: int
-    waiting: int
-    running: int
+    waiting: int = 0
+    running: int = 0
     """Claimed by this process."""
-    elsewhere: int
+    elsewhere: int = 0
     """Claimed by another process on the same store."""
-    done: int
-    diverged: int
-    failed: int
+    done: int = 0
+    diverged: int = 0
+    failed: int = 0
     steps: int
     """Model-steps since the start, whoever computed them: steps, summed over models."""
     rate: float
-    """Model-steps per second, over the last minute."""
+    """Model-steps per second."""
     left: float | None
     """Seconds left at the pace so far; None while there is none."""
     lines: tuple[str, ...]
@@ -106,13 +102,9 @@ class Watch:
             for run in members
         )
         self._start = time.monotonic()
-        self._before = 0
-        self._to_do = 0.0
-        self._seen: deque[tuple[float, int]] = deque()
-        """Moments, and the steps that were done by then."""
-        first = self.snapshot()
-        self._before, self._to_do = first.steps, self._left_to_do
-        self._seen = deque([(self._start, 0)])
+        self._before: tuple[int, float] | None = None
+        """Steps that were done at the start, and what was to do."""
+        self.snapshot()
 
     def said(self, line: str) -> None:
         """Keeps a line for the next snapshot."""
@@ -122,15 +114,14 @@ class Watch:
         """How it stands now."""
         counts = Counter[str]()
         lines = [Line(label=label, total=0) for label in self._labels]
-        steps = -self._before
-        self._left_to_do = 0.0
+        steps, left = 0, 0.0
         standing, training, best = self._store.standing(self._owner)
         for number, status, count, step, furthest, to_do in standing:
             line = lines[number]
             counts[status] += count
             line.total += count
             steps += step
-            self._left_to_do += to_do
+            left += to_do
             if status in ("running", "elsewhere"):
                 line.running += count
                 line.step = max(line.step, furthest)
@@ -143,33 +134,20 @@ class Watch:
             line.right, line.due, line.rate = right, due, rate
         said = tuple(self._said)
         self._said.clear()
-        now = time.monotonic()
-        words = ("waiting", "running", "elsewhere", "done", "diverged", "failed")
+        before, to_do = self._before = self._before or (steps, left)
+        spent, did = time.monotonic() - self._start, to_do - left
+        # at the pace so far, as if others stopped as early as those that are done
+        longer = spent / did * left if did > 0 else None
         return Snapshot(
             total=counts.total(),
-            **{word: counts[word] for word in words},
-            steps=steps,
-            rate=self._rate(now, steps),
-            left=self._left(now),
+            **counts,
+            steps=steps - before,
+            # a run that is tried again begins anew
+            rate=max(0, steps - before) / spent if spent else 0.0,
+            left=longer if left else 0.0,
             lines=said,
             cells=tuple(lines),
         )
-
-    def _rate(self, now: float, steps: int) -> float:
-        self._seen.append((now, steps))
-        # the last one before the window is where it begins
-        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
-            self._seen.popleft()
-        then, before = self._seen[0]
-        # a run that is tried again begins anew
-        return max(0, steps - before) / (now - then) if now > then else 0.0
-
-    def _left(self, now: float) -> float | None:
-        """At the pace so far, as if others stopped as early as those that are done."""
-        did = self._to_do - self._left_to_do
-        if not self._left_to_do:
-            return 0.0
-        return (now - self._start) / did * self._left_to_do if did > 0 else None
 
 
 Told = Callable[[Snapshot], None]

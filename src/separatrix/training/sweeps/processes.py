@@ -1,5 +1,5 @@
-"""Who works on a store: processes, named so that another one can tell whether they still live, and
-those that hold a lock on its file; and what this one does when it is told to stop.
+"""Who works on a store: processes, named so that another one can tell whether they still live; and
+what this one does when it is told to stop.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -89,41 +88,6 @@ def _status(number: int) -> tuple[str, str]:
     # the name in front may hold blanks and brackets
     fields = text.rpartition(")")[2].split()
     return fields[0], fields[19]
-
-
-_MOST_NAMED = 3
-
-
-def lock_holders(path: Path) -> str:
-    """The processes that hold a lock on an SQLite file for writing, such as "process 4711 (sqlite3
-    runs.db)"; "another program" where the system does not say.
-    """
-    inodes: set[str] = set()
-    for end in ("", "-wal", "-shm"):
-        with suppress(OSError):
-            inodes.add(str(path.with_name(path.name + end).stat().st_ino))
-    try:
-        lines = (_PROC / "locks").read_text().splitlines()
-    except OSError:
-        lines = []
-    numbers = set()
-    for line in lines:
-        words = line.split()
-        # "1: POSIX ADVISORY WRITE 4711 fe:00:2678931 120 120"; those that wait have "->" in front
-        if len(words) >= 6 and words[3] == "WRITE" and words[5].rpartition(":")[2] in inodes:
-            numbers.add(int(words[4]))
-    others = sorted(number for number in numbers if number > 0 and number != os.getpid())
-    if not others:
-        return "another program"
-    named: list[str] = []
-    for number in others[:_MOST_NAMED]:
-        # what it was started as
-        command = "?"
-        with suppress(OSError):
-            words = (_PROC / str(number) / "cmdline").read_bytes().replace(b"\0", b" ")
-            command = " ".join(words.decode(errors="replace").split())[:60] or "?"
-        named.append(f"process {number} ({command})")
-    return " and ".join(named)
 
 
 class Stopping:

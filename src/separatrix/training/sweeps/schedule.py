@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.training.packs import Pack, Slice, Update, cost
 from separatrix.training.run import Run
-from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
+from separatrix.training.sweeps.engines.base import Engine, Failed, Lost
 from separatrix.training.sweeps.live import Snapshot, Told, Watch
 from separatrix.training.sweeps.processes import Stopping
 from separatrix.training.sweeps.store import Store
@@ -71,9 +71,9 @@ def run_sweep(
             raise
         except BaseException:
             with suppress(StoreError):
-                sweep.give_back()
+                store.release(owner)
             raise
-        sweep.give_back()
+        store.release(owner)
         last = watch.snapshot()
         if told is not None:
             told(last)
@@ -107,7 +107,6 @@ class _Sweep:
     queue: deque[Pack] = field(default_factory=deque)
     ready: deque[_Job] = field(default_factory=deque)
     going: dict[int, _Job] = field(default_factory=dict)
-    untold: deque[tuple[_Job, Update]] = field(default_factory=deque)
     elsewhere: list[Pack] = field(default_factory=list)
     """Runs that were not to be had, and that had not ended: they are tried again."""
     next: dict[str, float] = field(default_factory=dict)
@@ -119,7 +118,8 @@ class _Sweep:
             self.fill()
             if not (self.going or self.ready or self.queue or self.elsewhere):
                 return
-            for job, result in self.heard(LOOK):
+            for ticket, result in self.engine.wait(LOOK):
+                job = self.going.pop(ticket)
                 match result:
                     case Update():
                         self.advance(job, result)
@@ -127,29 +127,16 @@ class _Sweep:
                         self.give_up(job, result.error)
                     case Lost():
                         self.repeat(job, result.reason)
-            # workers go on while the store is written
-            self.fill()
-            self.write()
             self.now_and_then()
 
     def wait_a_moment(self) -> None:
         """Takes what comes back within a moment; the rest is dropped."""
         end = time.monotonic() + MOMENT
         while self.going and (left := end - time.monotonic()) > 0:
-            for job, result in self.heard(left):
+            for ticket, result in self.engine.wait(left):
+                job = self.going.pop(ticket)
                 if isinstance(result, Update):
                     self.advance(job, result)
-
-    def heard(self, timeout: float) -> Iterator[tuple[_Job, Result]]:
-        """Results with their jobs; those of packs that others claimed meanwhile are dropped."""
-        for ticket, result in self.engine.wait(timeout):
-            if ticket in self.going:
-                yield self.going.pop(ticket), result
-
-    def give_back(self) -> None:
-        """Writes what is not written yet, and lets others have what is claimed."""
-        self.write()
-        self.store.release(self.owner)
 
     def now_and_then(self) -> None:
         """What is due: a sign of life, a look at what others hold, a snapshot."""
@@ -200,7 +187,7 @@ class _Sweep:
         """Takes those runs of a pack that nobody else trains and that have not ended. Where a
         checkpoint tells of another pack that some of them were in, that one goes on.
         """
-        live = [*self.ready, *self.going.values(), *(job for job, _ in self.untold)]
+        live = [*self.ready, *self.going.values()]
         # others held members of a job's pack for a while: they wait until that pack has ended,
         # which has left them behind
         busy = frozenset[str]().union(*(job.pack.keys for job in live))
@@ -222,21 +209,19 @@ class _Sweep:
     # ---- what came back
 
     def advance(self, job: _Job, update: Update) -> None:
-        told = _of(update, job.held)
-        self.untold.append((job, told))
-        held = job.held.difference(key for key, _ in told.finished)
-        if not held:
+        if not self.tells(job, update):
             return
+        held = job.held.difference(key for key, _ in update.finished)
         if update.halves is not None:
             self.watch.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
             for half in update.halves:
                 if own := held.intersection(half.keys):
                     self.ready.append(_Job(pack=half, held=own, checkpoint=update.checkpoint))
-        elif update.checkpoint is not None:
+        elif held and update.checkpoint is not None:
             seconds = min(2 * job.seconds, self.slice_seconds)
             next = _Job(pack=job.pack, held=held, checkpoint=update.checkpoint, seconds=seconds)
             self.ready.appendleft(next)
-        else:
+        elif held:
             # its checkpoint says that they had ended, and the store does not
             self.ready.append(_fresh(job.pack, held))
 
@@ -260,11 +245,12 @@ class _Sweep:
                 self.store.fail([*job.held], error, self.owner)
                 self.watch.said(f"failed: {error}")
             except ClaimLost as lost:
-                self.drop(job, str(lost))
+                self.leave(job, lost)
             return
         # a checkpoint of the whole serves no part of it
         nothing = Update(metrics=(), finished=(), checkpoint=None, step=0, seconds=0.0)
-        self.untold.append((job, nothing))
+        if not self.tells(job, nothing):
+            return
         rest = _part(job.pack, job.held)
         parts = (rest,) if job.found or len(rest.runs) == 1 else rest.halves()
         what = f"a pack of {len(job.pack.runs)}" if len(job.pack.runs) > 1 else "a run"
@@ -274,25 +260,18 @@ class _Sweep:
             fresh = _fresh(part, frozenset(part.keys))
             self.ready.append(replace(fresh, losses=min(job.losses, LOSSES - 1)))
 
-    def write(self) -> None:
-        """Tells the store what came back."""
-        while self.untold:
-            job, update = self.untold[0]
-            try:
-                self.store.tell(job.pack, update, self.owner)
-            except ClaimLost as error:
-                self.drop(job, str(error))
-            # not before: until it is told, the store has them as claimed
-            self.untold.popleft()
+    def tells(self, job: _Job, update: Update) -> bool:
+        """Whether the store took what came back; a pack is left to whoever has claimed it."""
+        try:
+            self.store.tell(job.pack, _of(update, job.held), self.owner)
+        except ClaimLost as lost:
+            self.leave(job, lost)
+            return False
+        return True
 
-    def drop(self, lost: _Job, reason: str) -> None:
-        """Leaves a pack to whoever has claimed it meanwhile."""
-        self.watch.said(reason)
-        self.ready = deque(job for job in self.ready if job.held.isdisjoint(lost.held))
-        self.going = {
-            ticket: job for ticket, job in self.going.items() if job.held.isdisjoint(lost.held)
-        }
-        self.elsewhere.append(_part(lost.pack, lost.held))
+    def leave(self, job: _Job, why: ClaimLost) -> None:
+        self.watch.said(str(why))
+        self.elsewhere.append(_part(job.pack, job.held))
 
 
 def slice_length(seconds: float, workers: int) -> float:

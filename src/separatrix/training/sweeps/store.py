@@ -49,23 +49,21 @@ class Store(Claims):
             raise
 
     @classmethod
-    def open(cls, path: Path | str, *, version: str | None = None, wait: float = 10.0) -> Store:
-        """A store that is there, to write to it; `wait` is how many seconds another program's lock
-        is waited for. Raises StoreError where there is none.
-        """
-        return cls(Database(Path(path), writing=True, wait=wait), version or code_version())
+    def open(cls, path: Path | str, *, version: str | None = None) -> Store:
+        """A store that is there, to write to it. Raises StoreError where there is none."""
+        return cls(Database(Path(path), writing=True), version or code_version())
 
     @classmethod
-    def create(cls, path: Path | str, *, version: str | None = None, wait: float = 10.0) -> Store:
+    def create(cls, path: Path | str, *, version: str | None = None) -> Store:
         """The store at `path`, made first where there is nothing."""
         if not os.path.exists(path):
             make(Path(path))
-        return cls.open(path, version=version, wait=wait)
+        return cls.open(path, version=version)
 
     @classmethod
-    def read(cls, path: Path | str, *, wait: float = 10.0) -> Store:
+    def read(cls, path: Path | str) -> Store:
         """A store that is there, only to look at it: nothing of it changes."""
-        return cls(Database(Path(path), writing=False, wait=wait), "")
+        return cls(Database(Path(path), writing=False), "")
 
     @property
     def path(self) -> Path:

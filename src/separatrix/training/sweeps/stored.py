@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.core.errors import SeparatrixError, StoreError, first_line
 
@@ -52,22 +50,17 @@ class Stored:
         # lists of many runs do without reading stacks and tasks
         from separatrix.training.run import Run
 
-        with self._read("specification"):
-            return Run.from_json(json.loads(self.specification))
+        return self._read(Run, "specification", self.specification)
 
     @cached_property
     def outcome(self) -> Outcome | None:
         from separatrix.core.evidence.outcome import Outcome
 
-        if self.result is None:
-            return None
-        with self._read("outcome"):
-            return Outcome.from_json(json.loads(self.result))
+        return None if self.result is None else self._read(Outcome, "outcome", self.result)
 
-    @contextmanager
-    def _read(self, what: str) -> Iterator[None]:
+    def _read(self, kind: type[Any], what: str, text: str) -> Any:
         try:
-            yield
+            return kind.from_json(json.loads(text))
         except (SeparatrixError, ValueError, TypeError) as error:
             raise StoreError(
                 f"run {self.key[:12]}, by version {self.version or '?'}: its {what} cannot be read"

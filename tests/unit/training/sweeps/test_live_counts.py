@@ -92,17 +92,6 @@ def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list
     assert (shown.cells[0].ended, shown.cells[0].right) == (1, None)
 
 
-def test_the_pace_is_that_of_the_last_minute(store: Store, clock: list[float]) -> None:
-    (pack,) = packs = begin(store, pretended.runs(1, steps=10_000), 1)
-    watch = Watch(store, packs, "me")
-    for seconds, step in ((1.0, 6000), (59.0, 6600), (1.0, 6600)):
-        clock[0] += seconds
-        tell(store, pack, step)
-        shown = watch.snapshot()
-    # the minute begins where the first 6,000 steps were done
-    assert shown.rate == 10.0
-
-
 def test_the_best_run_is_one_that_is_not_damaged(store: Store) -> None:
     runs = pretended.runs(2)
     packs = begin(store, runs, 2)

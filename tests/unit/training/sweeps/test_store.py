@@ -13,7 +13,6 @@ from support.toy_runs import checkpoint, free, outcome, pack, run, update
 
 from separatrix.core.errors import ClaimLost, StoreError, UnknownNameError
 from separatrix.training.packs import Metric, Pack
-from separatrix.training.sweeps.processes import Process, this_process
 from separatrix.training.sweeps.store import Store
 
 
@@ -142,15 +141,6 @@ def test_who_tells_in_time_keeps_its_claims(store: Store, monkeypatch: pytest.Mo
         )
         assert store.claim(alone.keys, "you") == []
         store.beat("me")
-
-
-def test_two_processes_of_one_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.add("a", [run(0)])
-    store.claim([run(0).key], "me")
-    other = Process("elsewhere", "another machine", 1, "")
-    monkeypatch.setattr("separatrix.training.sweeps.claims.this_process", lambda: other)
-    with pytest.raises(StoreError, match=rf"{this_process().number} .*'me'"):
-        store.claim([run(0).key], "me")
 
 
 def test_a_part_of_a_pack_may_be_told(store: Store) -> None:

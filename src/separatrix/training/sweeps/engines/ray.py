@@ -89,8 +89,8 @@ class RayEngine(Engine):
         job = Job(host, port, resource, pickle.dumps(work or train))
         self._head = job.head
         self._device = device
-        self._there = There(0, 0, ())
-        self._said = 0
+        self._there = There(0, 0)
+        self._said: list[str] = []
         self._tickets = 0
         self._back: list[tuple[int, Result]] = []
         self._driver, self._pipe = started("separatrix.training.sweeps.engines.ray_driver", QUIET)
@@ -132,8 +132,7 @@ class RayEngine(Engine):
 
     def said(self) -> list[str]:
         self._hear(0)
-        lines = list(self._there.refused[self._said :])
-        self._said += len(lines)
+        lines, self._said = self._said, []
         return lines
 
     def close(self) -> None:
@@ -168,6 +167,8 @@ class RayEngine(Engine):
                 raise message
             if isinstance(message, There):
                 self._there = message
+            elif isinstance(message, str):
+                self._said.append(message)
             else:
                 self._back.append(message)
             heard = True

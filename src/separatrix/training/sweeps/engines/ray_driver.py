@@ -78,14 +78,12 @@ class Job:
 
 
 class There(NamedTuple):
-    """How many workers there are, on how many nodes, and the lines of those that are refused. The
-    engine hears it when it changes; beside it results with their tickets, and as the last word an
-    EngineError.
+    """How many workers there are, on how many nodes. The engine hears it when it changes; beside it
+    results with their tickets, lines for whoever watches, and as the last word an EngineError.
     """
 
     workers: int
     nodes: int
-    refused: tuple[str, ...]
 
 
 class Worker:
@@ -167,7 +165,7 @@ class _Cluster:
         self._actor = self._ray.remote(max_restarts=0, max_task_retries=0)(Worker)
         self._start = self._head_seen = self._worker_seen = time.monotonic()
         # the engine hears that Ray is connected
-        pipe.send(There(0, 0, ()))
+        pipe.send(There(0, 0))
 
     def serve(self) -> None:
         """Takes one event after the other until the engine says None."""
@@ -222,8 +220,7 @@ class _Cluster:
             late = time.monotonic() - self._start > STARTING
             if not late and nodes != {slot.node for slot in self._slots if slot.ready}:
                 return
-        refused = tuple(f"not used: {why}" for why in self._refused.values())
-        there = There(len(self._slots), len(nodes), refused)
+        there = There(len(self._slots), len(nodes))
         if there != self._told:
             self._told = there
             self._pipe.send(there)
@@ -286,6 +283,7 @@ class _Cluster:
 
     def _refuse(self, node: str, why: str) -> None:
         self._refused[node] = why
+        self._pipe.send(f"not used: {why}")
         for slot in [slot for slot in self._slots if slot.node == node]:
             self._drop(slot, why)
 
