@@ -152,8 +152,7 @@ def test_weights_that_are_no_numbers_are_seen_without_a_loss() -> None:
     trainer.advance(44)
     with torch.no_grad():
         trainer._models.rows[1, 3] = math.inf
-    rows = trainer._models.rows
-    trainer._models.losses = lambda prompts: Loss((rows[:, :1] ** 2).sum(1), rows[:, 0])
+    trainer._models.losses = lambda rows, prompts: Loss((rows[:, :1] ** 2).sum(1), rows[:, 0])
     trainer.advance(1)
     first, second = (trainer.outcomes()[key] for key in trainer.pack.keys)
     assert (first.status, second.status, second.steps_done) == ("done", "diverged", 45)
