@@ -21,7 +21,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "mixers": (9_324, 7_200),
     "models": (2_943, 2_000),
     "constructions": (5_331, 4_000),
-    "proofs": (10_545, 6_200),
+    "proofs": (10_406, 6_200),
     "checks": (3_325, 2_600),
     "training": (6_855, 3_800),
     "findings": (2_054, 1_800),

@@ -8,7 +8,7 @@ index l an entry of z_l; what follows an entry of z_L is final.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Numbered, Views
+from separatrix.proofs.derivations.parts.hops import Numbered, Views, moved
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.reading import Reading, readout
 from separatrix.proofs.derivations.parts.stream import Embedded
@@ -47,8 +47,8 @@ class Pointers:
     def bits(self) -> int:
         return self.final + 1
 
-    def number(self, level: int, values: Numbers) -> Numbers:
-        final = int(level > self.task.L)
+    def number(self, level: int | Numbers, values: Numbers) -> Numbers:
+        final = np.int64(1) * (level > self.task.L)
         return values + (level << self.value_bits) + (final << self.final)
 
     def w_numbers(self) -> tuple[Numbers, int]:
@@ -74,7 +74,7 @@ def derive(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -> Derive
         layer, tokens = _double(task, part, number, tokens, pointers)
         done.append(layer)
     answers = pointers.number(task.L + 1, np.arange(task.answers))
-    return derived(arithmetic, done, readout(model, tokens.by["pointer"].rows(answers)))
+    return derived(arithmetic, done, readout(model, tokens.by["pointer"].at(answers)))
 
 
 def _head(part: Live) -> Head:
@@ -107,25 +107,25 @@ def _first(
     moved_w = part.after_mlp(mixed_w)
     elsewhere = by_place.rows(others).hull()
     values = at.tokens(slice(0, task.answers), others)
-    moved = part.after(values, from_w.hull().repeated(task.answers))
+    entries = part.after(values, from_w.hull().repeated(task.answers))
     places = part.after(by_place.rows(others), from_w.hull().repeated(len(others)))
     after = np.argsort(np.append(others, at_w))
     view = stacked(places, moved_w.hull()).rows(after)
     of_w, bits = pointers.w_numbers()
     mixed = add(elsewhere.repeated(task.w_values), from_w, RESIDUAL)
-    pointer = _pointing(task, pointers, moved, moved_w, view)
+    pointer = _pointing(task, pointers, entries, moved_w, view)
     by = {"pointer": pointer}
     if bits:
         own = part.after(tokens_w, from_z0.hull().repeated(task.w_values))
         by_w = part.after_mlp(mixed)
-        by["w"] = _either(Numbered.of(by_w, of_w, bits), Numbered.of(own, of_w, bits))
+        by["w"] = Numbered.of(stacked(by_w, own), np.tile(of_w, 2), bits)
     cleaned = [numbered.digits for numbered in by.values()]
     left = part.left([from_w, from_z0], [mixed, mixed_w], cleaned, every=False)
     return reading.layer(fetches, left), Views(view, by).tightened()
 
 
 def _pointing(
-    task: SeqComp, pointers: Pointers, moved: Enclosure, moved_w: Enclosure, view: Enclosure
+    task: SeqComp, pointers: Pointers, own: Enclosure, of_w: Enclosure, view: Enclosure
 ) -> Numbered:
     """Tokens by their first pointer: entries and z_0 by their place and their own value, w by the
     value of z_0.
@@ -135,23 +135,12 @@ def _pointing(
         start = task.offset(level)
         levels[start : start + task.entries(level)] = level + 1
     levels[task.position_w] = 1
-    none = np.zeros(1, np.int64)
-    of_level = np.concatenate([pointers.number(level, none) for level in range(task.L + 2)])
-    of_place = of_level[levels]
-    values = Numbered.of(moved, np.arange(task.answers), pointers.value_bits)
-    found: list[Enclosure] = []
-    for digit in (0, 1):
-        for place in range(pointers.bits):
-            if place < pointers.value_bits:
-                row = digit * pointers.value_bits + place
-                # of w, where its value has such a digit
-                own = np.flatnonzero((np.arange(task.m) >> place & 1) == digit)
-                rows = [values.digits.rows(slice(row, row + 1))]
-                rows += [moved_w.rows(own)] * bool(len(own))
-                found.append(hull(*rows))
-            else:
-                found.append(view.rows(np.flatnonzero((of_place >> place & 1) == digit)).hull())
-    return Numbered(stacked(*found), None)
+    bits = pointers.value_bits
+    # entries by their own value, and w by that of z_0
+    every = np.append(np.arange(task.answers), np.arange(task.m))
+    values = Numbered.of(stacked(own, of_w), every, bits)
+    of_place = Numbered.of(view, pointers.number(levels, 0 * levels) >> bits, pointers.bits - bits)
+    return Numbered([*values.each, *of_place.each])
 
 
 def _double(
@@ -164,27 +153,29 @@ def _double(
     reading = Reading.each(part, _head(part), before.by_place, asked, wanted, fetches)
     anywhere = before.anywhere
     anything = reading.anywhere(anywhere)
-    final = pointers.final
-    table = before.by["pointer"].digits
-    open_row, closed_row = (
-        table.rows(slice(row, row + 1)) for row in (final, pointers.bits + final)
-    )
+    pointer = before.by["pointer"]
     # what points on, by what it reads; what is final, by what it holds
-    read = reading.written(reading.head.values(table, part.where), anywhere)
-    mixed = add(anywhere.within(open_row).repeated(len(read.mid)), read, RESIDUAL)
-    moved = part.after_mlp(mixed)
+    points_on, final = (pointer.each[pointers.final].rows(slice(i, i + 1)) for i in (0, 1))
+    read = pointer.mapped(
+        lambda rows: reading.written(reading.head.values(rows, part.where), anywhere)
+    )
+    mixed, after = moved(part, read, anywhere.within(points_on))
 
     def kept(rows: Enclosure) -> Enclosure:
         return part.after(rows, anything.repeated(len(rows.mid)))
 
-    # a digit that nothing final has is what is read alone
-    final_too = (table.low <= closed_row.high).all(1) & (table.high >= closed_row.low).all(1)
-    stayed = kept(table.rows(np.flatnonzero(final_too)).within(closed_row))
-    digits = [moved.rows(slice(row, row + 1)) for row in range(len(moved.mid))]
-    for found, row in enumerate(np.flatnonzero(final_too)):
-        digits[row] = hull(digits[row], stayed.rows(slice(found, found + 1)))
-    pointer = Numbered(stacked(*digits), None)
-    left = part.left([read], [mixed], [pointer.digits], every=False)
+    def either(held: Enclosure, fetched: Enclosure) -> Enclosure:
+        found: list[Enclosure] = []
+        for row in (slice(0, 1), slice(1, 2)):
+            some = held.rows(row)
+            stays = ((some.low <= final.high) & (some.high >= final.low)).all()
+            # a digit that nothing final has is what is read alone
+            also = [kept(some.within(final))] if stays else []
+            found.append(hull(fetched.rows(row), *also))
+        return stacked(*found)
+
+    pointer = pointer.mapped(either, after)
+    left = part.left([read.digits], [mixed.digits], [pointer.digits], every=False)
     return reading.layer(fetches, left), before.mapped(kept, pointer=pointer).tightened()
 
 
@@ -200,20 +191,13 @@ def _asked(task: SeqComp, before: Views, pointers: Pointers) -> tuple[Enclosure,
         values = np.arange(task.N(max(level - 2, 0)))
         w = np.repeat(np.arange(task.w_values), len(values))
         value = np.tile(values, task.w_values)
-        some = before.by["pointer"].rows(pointers.number(level, values))
+        some = before.by["pointer"].at(pointers.number(level, values))
         row = some.rows(value)
         if "w" in before.by:
-            row = row.within(before.by["w"].rows(of_w).rows(w))
+            row = row.within(before.by["w"].at(of_w).rows(w))
         rows.append(row)
         places.append(np.asarray(task.position(level, parts[level - 1][w], value)))
     return stacked(*rows), np.concatenate(places)
-
-
-def _either(one: Numbered, other: Numbered) -> Numbered:
-    """What a token may hold that is of one kind or the other."""
-    low = np.minimum(one.digits.low, other.digits.low)
-    high = np.maximum(one.digits.high, other.digits.high)
-    return replace(one, digits=one.digits.spanning(low, high))
 
 
 DERIVATIONS = (Derivation(name="encoder", task=SeqComp, derive=derive, ids=ids),)

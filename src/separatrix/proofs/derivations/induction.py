@@ -12,6 +12,7 @@ tokens may score more at that place though they are the same.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +24,7 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations import lookups
-from separatrix.proofs.derivations.parts.compared import least_of
+from separatrix.proofs.derivations.parts.compared import Compared, least_of
 from separatrix.proofs.derivations.parts.derivation import (
     Derivation,
     Derived,
@@ -38,7 +39,7 @@ from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, 
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.parts.taps import exact_taps
 from separatrix.proofs.derivations.parts.turning import Told, at_any_distance
-from separatrix.proofs.machine import RESIDUAL, Enclosure, Scores, add, stacked
+from separatrix.proofs.machine import RESIDUAL, Enclosure, add, stacked
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
@@ -147,22 +148,11 @@ def _lead(
     keys = [head.keys(view, "apart", where) for view in views[1:]]
     # none asks behind a start token
     asking = [head.asked(view.rows(slice(0, -1)), "apart", where) for view in views[:-1]]
-    pairs = [*zip(asking, keys, strict=True)]
-    # each number is taken from those tokens that tell it best
-    loose = [q.rad.max(0) * k.size.max(0) + q.size.max(0) * k.rad.max(0) for q, k in pairs]
-    if rotation is not None:
-        # both numbers of a pair are told by one token
-        half = rotation.dims // 2
-        for each in loose:
-            each[:half] = each[half : 2 * half] = each[:half] + each[half : 2 * half]
-    teller = np.argmin(loose, axis=0)
-    asking, keys = (
-        [table.only(teller == number) for number, table in enumerate(tables)]
-        for tables in (asking, keys)
-    )
+    half = 0 if rotation is None else rotation.dims // 2
+    compared = Compared.of(asking, keys, where, pairs=half)
     told = [
         _own(at_any_distance(q.mid, k.mid, rotation, most, q.arithmetic))
-        for q, k in zip(asking, keys, strict=True)
+        for q, k in zip(compared.queries, compared.keys, strict=True)
     ]
     among, over_none, lowest, alike = map(list, zip(*told, strict=True))
     # what is alike may score more elsewhere, where keys turn
@@ -170,20 +160,14 @@ def _lead(
     among, over_none = (
         [gap - lost for gap, lost in zip(gaps, beside, strict=True)] for gaps in (among, over_none)
     )
-    used = np.any([table.used for table in asking], 0)
-
-    def error(tables: list[Enclosure]) -> float:
-        scores = Scores(stacked(*tables), used, f"{where}, scores").of(*asking)
-        return sum(float(scores.errors(table).max()) for table in asking)
-
     # what is left where there is no token is told less closely than tokens are
-    right = error([table.rows(slice(0, -1)) for table in keys])
+    right = replace(compared, keys=[rows.rows(slice(0, -1)) for rows in compared.keys]).error
     leads = [
         least_of(among, right, finds, where),
-        least_of(over_none, (right + error(keys)) / 2, finds, where),
+        least_of(over_none, (right + compared.error) / 2, finds, where),
     ]
-    terms = int((used & stacked(*keys).used).sum())
-    return min(leads, key=lambda one: one.least), sum(lowest) - right * (1 + 2.0**-40), terms
+    lead = min(leads, key=lambda one: one.least)
+    return lead, sum(lowest) - right * (1 + 2.0**-40), compared.terms
 
 
 def _own(told: Told) -> tuple[float, float, float, float]:

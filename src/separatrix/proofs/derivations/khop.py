@@ -16,13 +16,12 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.compared import Compared, apart, exactly
+from separatrix.proofs.derivations.parts.compared import Compared
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views
+from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views, moved
 from separatrix.proofs.derivations.parts.live_parts import (
     Head,
     Live,
-    array,
     live_of,
 )
 from separatrix.proofs.derivations.parts.queries import Lead
@@ -31,6 +30,7 @@ from separatrix.proofs.derivations.parts.reading import (
     Reading,
     all_of,
     any_average,
+    numbers,
     readout,
 )
 from separatrix.proofs.derivations.parts.stream import Embedded
@@ -39,48 +39,48 @@ from separatrix.proofs.machine import (
     Enclosure,
     add,
     hull,
-    limited,
     stacked,
 )
 from separatrix.tasks import KHop
 
 
+class Tokens(NamedTuple):
+    """What tokens hold before the first layer: the start token, one row; a row for each letter at
+    any place; and a row for each place, whatever the letter.
+    """
+
+    start: Enclosure
+    letters: Enclosure
+    places: Enclosure
+
+
 class Held(NamedTuple):
-    """What tokens hold before a layer."""
+    """What tokens hold before a later layer."""
 
     start: Enclosure
     """The start token, one row."""
     views: Views
-    """Places 1..n, by the letter known, and, behind the first layer, by the place pointed to."""
+    """Places 1..n, by the letter known and by the place pointed to."""
 
 
 def derive(task: KHop, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     depth = task.k.bit_length() + 1
     first, *rest = live_of(model, depth, start=True)
-    tokens = _embedded(task, model, arithmetic)
-    if tokens.start.rad.any():
-        raise CheckFailed("the embedding of the start token may be rounded")
+    at = Embedded.of(model, task.n + 1, arithmetic)
+    letters, places = slice(0, task.V), slice(1, None)
+    tokens = Tokens(at.start(task.V), at.tokens(letters, places), at.places(places, letters))
     heads = Heads.of(first)
-    found, tokens = _search(task, model, first, heads, tokens)
+    found, tokens = _search(task, first, heads, tokens)
     layers = [found]
     for level, part in enumerate(rest, 2):
         found, tokens = _hop(task, part, level, tokens)
         layers.append(found)
     letter = tokens.views.by["letter"]
-    last = stacked(letter.rows(np.arange(task.V)), letter.absent)
+    last = stacked(letter.at(np.arange(task.V)), letter.absent)
     return derived(arithmetic, layers, readout(model, last), heads=len(heads.each))
 
 
-def _embedded(task: KHop, model: Model, arithmetic: Arithmetic) -> Held:
-    """Before the first layer: every letter at every place."""
-    at = Embedded.of(model, task.n + 1, arithmetic)
-    letters, places = slice(0, task.V), slice(1, None)
-    bits = (task.V - 1).bit_length()
-    numbered = Numbered.of(at.tokens(letters, places), np.arange(task.V), bits)
-    return Held(at.start(task.V), Views(at.places(places, letters), {"letter": numbered}))
-
-
-def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) -> tuple[Layer, Held]:
+def _search(task: KHop, part: Live, heads: Heads, before: Tokens) -> tuple[Layer, Held]:
     """Layer 1: head b finds the latest token of one's letter in block S_b, or the start token."""
     bits = task.n.bit_length()
     where = part.where
@@ -90,12 +90,12 @@ def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) ->
     found: list[Numbered] = []
     alone: list[Enclosure] = []
     for bit, head in enumerate(heads.each):
-        values = head.values(before.views.by_place, where)
+        values = head.values(before.places, where)
         nothing = head.values(before.start, where)
         reading = Reading.of(
             part,
             head,
-            _latest(task, model, head, before.start, bit, where),
+            _latest(task, head, before, bit, where),
             hull(values, nothing),
             queries=task.n * task.V,
             keys=task.n + 1,
@@ -116,7 +116,7 @@ def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) ->
         rows.append(given)
     nowhere = {head.index: one.absent for head, one in zip(heads.each, found, strict=True)}
     tables = [heads.written(given) for given in (*rows, nowhere)]
-    anywhere = before.views.anywhere
+    anywhere = before.places.hull()
     mixed = [add(anywhere.repeated(len(table.mid)), table, RESIDUAL) for table in tables]
     after = [part.after_mlp(rows) for rows in mixed]
     digits = stacked(
@@ -124,16 +124,17 @@ def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) ->
     )
     other = heads.written({h.index: one for h, one in zip(heads.each, anything, strict=True)})
     itself = heads.written({h.index: one for h, one in zip(heads.each, alone, strict=True)})
-    views = before.views.mapped(
+    letter = Numbered.of(before.letters, np.arange(task.V), (task.V - 1).bit_length())
+    views = Views(before.places, {"letter": letter}).mapped(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))),
-        pointer=Numbered(digits, after[-1]),
+        pointer=Numbered.split(digits, after[-1]),
     )
     left = part.left(tables, mixed, [digits], every=False)
     layer = all_of(readings).layer("the latest earlier token of the same letter", left)
     return layer, Held(part.after(before.start, itself), views.tightened())
 
 
-def _latest(task: KHop, model: Model, head: Head, start: Enclosure, digit: int, where: str) -> Lead:
+def _latest(task: KHop, head: Head, tokens: Tokens, digit: int, where: str) -> Lead:
     """By how much the latest token of one's own letter in a block of places before one's own leads,
     or the start token where there is none, over every letter at every place, whatever stands
     elsewhere. Raises CheckFailed where another key may win for some query.
@@ -141,16 +142,18 @@ def _latest(task: KHop, model: Model, head: Head, start: Enclosure, digit: int, 
     Of places p, j >= 1 and a binary digit b, j is in the block of p where p has 1 in digit b, j has
     0, and both agree above: floor(p / 2^b) is odd, and floor(j / 2^b) is one less.
     """
-    arithmetic = start.arithmetic
-    tables = array(model.embed.weight)[: task.V], array(model.position.weight)[1 : task.n + 1]
-    q = apart(tables, head.q, f"{where}, q", arithmetic)
-    k = apart(tables, head.k, f"{where}, k", arithmetic)
-    own, first = (
-        exactly((start.mid,), weight, where, arithmetic)[0][0] for weight in (head.q, head.k)
-    )
+    start = head.keys(tokens.start, None, where)
     # alone with its own key, whose score need only be a number
-    limited(np.abs(own) @ np.abs(first), where, arithmetic, summed=True)
-    compared = Compared.of(q, k, arithmetic, where, first[None])
+    numbers(head, start, where, tokens.start)
+    views = tokens.letters, tokens.places
+    compared = Compared.of(
+        [head.asked(rows, None, where) for rows in views],
+        [head.keys(rows, None, where) for rows in views],
+        where,
+        start,
+    )
+    q, k = ([rows.mid for rows in views] for views in (compared.queries, compared.keys))
+    (first,) = start.mid
     same = q[0] @ k[0].T
     to_start = q[0] @ first
     match = np.diagonal(same)
@@ -196,7 +199,7 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]
     head = part.full_head()
     rows = stacked(before.start, before.views.by_place)
     pointers = np.arange(1, task.n)
-    asked = stacked(by["pointer"].rows(pointers), by["pointer"].absent)
+    asked = stacked(by["pointer"].at(pointers), by["pointer"].absent)
     hops = 1 << (level - 2)
     fetches = f"what {hops} hop{'s' * (hops > 1)} lead{'s' * (hops == 1)} to"
     # the token behind the place, or the start token
@@ -204,23 +207,24 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]
     alone = head.values(before.start, where)
     anywhere = before.views.anywhere
     other = reading.anywhere(anywhere)
-    mixed: list[Enclosure] = []
-    fetched: list[Enclosure] = []
+    fetched: list[Numbered] = []
+    mixed: list[Numbered] = []
 
-    def moved(numbered: Numbered) -> Numbered:
+    def behind(numbered: Numbered) -> Numbered:
         """Of what is read."""
-        none = [alone] if numbered.none is None else [alone, head.values(numbered.none, where)]
-        read = stacked(head.values(numbered.digits, where), hull(*none))
-        fetched.append(reading.written(read, anywhere))
-        mixed.append(add(anywhere.repeated(len(read.mid)), fetched[-1], RESIDUAL))
-        table = part.after_mlp(mixed[-1])
-        return Numbered(table.rows(slice(0, -1)), table.rows(slice(-1, None)))
+        read = numbered.mapped(lambda rows: head.values(rows, where))
+        none = [alone] if read.none is None else [alone, read.none]
+        read = replace(read, none=hull(*none))
+        fetched.append(read.mapped(lambda rows: reading.written(rows, anywhere)))
+        before, after = moved(part, fetched[-1], anywhere)
+        mixed.append(before)
+        return after
 
-    found = {"pointer": moved(by["pointer"])}
+    found = {"pointer": behind(by["pointer"])}
     if task.k >> (level - 2) & 1:
-        found["letter"] = moved(by["letter"])
+        found["letter"] = behind(by["letter"])
     cleaned = [numbered.digits for numbered in found.values()]
-    left = part.left(fetched, mixed, cleaned, every=False)
+    left = part.left([x.rows for x in fetched], [x.rows for x in mixed], cleaned, every=False)
     itself = head.written(any_average(alone, 1, where), anywhere, where)
     views = before.views.mapped(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))), **found

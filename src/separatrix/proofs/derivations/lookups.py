@@ -26,14 +26,14 @@ from separatrix.mixers.full import FullMixer
 from separatrix.mixers.ops.maps import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.compared import Compared, apart
+from separatrix.proofs.derivations.parts.compared import Compared
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, prove_readout
 from separatrix.proofs.derivations.parts.stream import Embedded, Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps, head_behind
-from separatrix.proofs.machine import Array, Enclosure, stacked
+from separatrix.proofs.machine import stacked
 from separatrix.tasks import MQAR, Recall
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
@@ -78,14 +78,13 @@ def look_up(
     if taps is not None:
         stream = replace(stream, last=taps.beside(stream.last, every))
     queries = head.asked(stream.last, None, where)
-    if queries.rad.any():
-        raise CheckFailed(f"{where}: queries of a lookup are not exact in its format")
     seen_keys = head.keys(every, None, where)
     zero = seen_keys.spanning(np.minimum(seen_keys.low, 0.0), np.maximum(seen_keys.high, 0.0))
     numbers(head, zero, where, every, stream.last.hull())
-    # what cancels among places alone is rounded beside what a token writes
-    of_keys = apart((at.embed.mid, at.position.mid), head.k, f"{where}, k", arithmetic)
-    lead, used = _lead(queries, of_keys, pairs, where)
+    # what queries ask of places is the same for all
+    asking = (queries, head.asked(stream.last.hull(), None, where))
+    of_keys = [head.keys(view, None, where) for view in (stream.by_token, stream.by_place)]
+    lead, used = _lead(Compared.of(asking, of_keys, where), pairs)
     reading = Reading.of(
         part,
         head,
@@ -135,17 +134,13 @@ def shifted_head(part: Live) -> Head:
     return head
 
 
-def _lead(queries: Enclosure, of_keys: list[Array], pairs: Pairs, where: str) -> tuple[Lead, int]:
+def _lead(compared: Compared, pairs: Pairs) -> tuple[Lead, int]:
     """By how much the key that is to be read leads over any that is not, and the numbers of a key
     in use. The first place has no token before it, and so a score of exactly 0.
     """
-    of_tokens, of_places = of_keys
-    placed = of_places.any(0)
-    asked = queries.mid[:1] * placed
-    if (queries.mid * placed != asked).any():
-        raise CheckFailed(f"{where}: what a query asks of places differs with the token")
-    asking = queries.mid * ~placed
-    compared = Compared.of((asking, asked), of_keys, queries.arithmetic, where)
+    (asking, asked), (of_tokens, of_places) = (
+        [rows.mid for rows in views] for views in (compared.queries, compared.keys)
+    )
     keys = slice(pairs.keys.start, pairs.keys.stop)
     lead = compared.own(0, keys)
     own = (asking * of_tokens[keys]).sum(1)

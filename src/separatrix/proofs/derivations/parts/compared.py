@@ -1,108 +1,86 @@
-"""Scores that are sums over tables: a query is the sum of a row of each of its tables, a key of a
-row of each of its own, and what one table writes is compared with what its fellow writes alone.
+"""Scores that are sums over views: every number of a query and of a key is told by one of several
+things that are known of their tokens, and both by the same one.
 
     <q_1[a] + q_2[b] + ..., k_1[c] + k_2[d] + ...> = S_1[a, c] + S_2[b, d] + ...
 
-So what a key leads by is bounded table by table, whatever stands in the others.
+So what a key leads by is bounded view by view, whatever the others say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from functools import cached_property
 
 import numpy as np
 
 from separatrix.core.errors import CheckFailed
-from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
-from separatrix.proofs.machine import Array, Enclosure, Scores, limited, lowest_bits, whole
-
-
-def exactly(
-    tables: Sequence[Array], weight: Array, what: str, arithmetic: Arithmetic
-) -> list[Array]:
-    """W x for the rows of several tables, of which one each is added up before. Raises CheckFailed
-    where W of such a sum may be rounded, whatever the order of its terms.
-    """
-    largest = sum((np.abs(rows).max(0) for rows in tables), np.zeros(weight.shape[1]))
-    used = (weight != 0.0) & (largest != 0.0)
-    each = np.min([lowest_bits(rows).min(0) for rows in tables], axis=0)
-    lowest = np.where(used, lowest_bits(weight) + each, 1 << 20).min(1)
-    most = np.abs(weight) @ largest
-    limited(most, what, arithmetic, summed=True)
-    digits = arithmetic.summed_digits
-    room = np.ldexp(1.0, np.clip(digits + lowest, -1000, 1000).astype(np.int64))
-    normal = (lowest >= arithmetic.summed_smallest).all()
-    found = [rows @ weight.T for rows in tables]
-    exact = all(whole(rows, weight.T) for rows in tables)
-    held = normal and all(arithmetic.held(numbers).all() for numbers in found)
-    if not exact or not held or (most > room).any():
-        raise CheckFailed(f"{what}: a number may be rounded")
-    return found
-
-
-def apart(tables: Sequence[Array], weight: Array, what: str, arithmetic: Arithmetic) -> list[Array]:
-    """The same where no number that W reads or gives is made of rows of two tables."""
-    found = exactly(tables, weight, what, arithmetic)
-    read = (weight != 0.0).any(0)
-    pairs = [*combinations([rows * read for rows in tables], 2), *combinations(found, 2)]
-    if any(_meet(*pair) for pair in pairs):
-        raise CheckFailed(f"{what}: a number is made of rows of two tables")
-    return found
-
-
-def _meet(one: Array, other: Array) -> bool:
-    """Whether two tables have a column in which neither is 0."""
-    return bool((one.any(0) & other.any(0)).any())
+from separatrix.proofs.machine import Enclosure, Scores, stacked
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Rows of queries and of keys, table by table, and how far a computed score may be off."""
+    """Rows of queries and of keys, view by view, each 0 in what another view tells better."""
 
-    queries: Sequence[Array]
-    keys: Sequence[Array]
-    terms: int
-    """Products of a score."""
-    error: float
-    arithmetic: Arithmetic
+    queries: Sequence[Enclosure]
+    keys: Sequence[Enclosure]
+    others: Sequence[Enclosure]
+    """Keys that are whole in one row."""
     what: str
 
     @classmethod
     def of(
         cls,
-        queries: Sequence[Array],
-        keys: Sequence[Array],
-        arithmetic: Arithmetic,
+        queries: Sequence[Enclosure],
+        keys: Sequence[Enclosure],
         where: str,
-        *others: Array,
+        *others: Enclosure,
+        pairs: int = 0,
     ) -> Compared:
-        """`others`: keys that are no such sums. Raises CheckFailed where a table of queries is
-        compared with another table of keys than its fellow.
+        """Rows that hold, in each view, whatever the other views leave open. `pairs`: so many
+        numbers are turned together with as many behind them, so that one view tells both.
         """
-        what = f"{where}, scores"
-        if any(_meet(queries[i], keys[j]) for i, j in permutations(range(len(keys)), 2)):
-            raise CheckFailed(f"{what}: two different things are compared")
-        asking = [Enclosure.point(rows, arithmetic) for rows in queries]
-        used = np.any([rows.used for rows in asking], 0)
-        every = Enclosure.point(np.concatenate([*keys, *others]), arithmetic)
-        scores = Scores(every, used, what).of(*asking)
-        error = sum(float(scores.errors(rows).max()) for rows in asking)
-        return cls(queries, keys, scores.terms, error, arithmetic, what)
+        rest = np.max([0 * keys[0].size[0], *(rows.size.max(0) for rows in others)], 0)
+        loose = np.array(
+            [
+                q.rad.max(0) * np.maximum(k.size.max(0), rest) + q.size.max(0) * k.rad.max(0)
+                for q, k in zip(queries, keys, strict=True)
+            ]
+        )
+        loose[:, :pairs] += loose[:, pairs : 2 * pairs]
+        loose[:, pairs : 2 * pairs] = loose[:, :pairs]
+        teller = loose.argmin(0)
+        of_queries, of_keys = (
+            [rows.only(teller == view) for view, rows in enumerate(views)]
+            for views in (queries, keys)
+        )
+        return cls(of_queries, of_keys, others, f"{where}, scores")
 
-    def own(self, table: int, keys: slice = slice(None)) -> float:
+    @cached_property
+    def _scores(self) -> Scores:
+        used = np.any([rows.used for rows in self.queries], 0)
+        return Scores(stacked(*self.keys, *self.others), used, self.what).of(*self.queries)
+
+    @property
+    def terms(self) -> int:
+        """Products of a score."""
+        return self._scores.terms
+
+    @cached_property
+    def error(self) -> float:
+        """How far a computed score may be off."""
+        return sum(float(self._scores.errors(rows).max()) for rows in self.queries)
+
+    def own(self, view: int, keys: slice = slice(None)) -> float:
         """By how much the key of a query's own row, of these rows of keys, leads over the others of
         them, at least.
         """
-        queries, of_keys = (
-            Enclosure.point(rows, self.arithmetic)
-            for rows in (self.queries[table], self.keys[table][keys])
-        )
+        of_keys = self.keys[view].rows(keys)
         if len(of_keys.mid) == 1:
             return np.inf
         own = Wanted.each("", np.arange(len(of_keys.mid)))
+        queries = self.queries[view]
         found = Queries.alone(queries).lead(Scores(of_keys, queries.used, self.what), own)
         assert found is not None
         return found.gap

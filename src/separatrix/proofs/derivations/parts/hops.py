@@ -7,8 +7,9 @@ for none. A token whose number is u lies in all the rows of u's digits at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
-from separatrix.proofs.machine import Array, Enclosure, hull, linear, stacked
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, hull, linear, stacked
 
 
 @dataclass(frozen=True)
@@ -70,24 +71,48 @@ class Heads:
 class Numbered:
     """What tokens may hold, by the binary digits of a number that they have."""
 
-    digits: Enclosure
-    """Row c: digit c is 0; row bits + c: it is 1."""
-    none: Enclosure | None
+    each: Sequence[Enclosure]
+    """For each digit two rows: it is 0, and it is 1."""
+    none: Enclosure | None = None
     """One row: there is no number; None where every token has one."""
 
     @property
     def bits(self) -> int:
-        return len(self.digits.mid) // 2
+        return len(self.each)
 
     @classmethod
     def of(cls, rows: Enclosure, numbers: NDArray[np.int64], bits: int) -> Numbered:
-        """From one row for each number."""
-        found = [
-            rows.rows(np.flatnonzero((numbers >> digit & 1) == value)).hull()
-            for value in (0, 1)
-            for digit in range(bits)
-        ]
-        return cls(stacked(*found), None)
+        """From rows for each number."""
+        order = np.argsort(numbers)
+        held, first = np.unique(numbers[order], return_index=True)
+        # the least of a number, and of its opposite
+        ends = np.full((2, 1 << bits, rows.mid.shape[1]), np.inf)
+        for end, side in zip(ends, (rows.low, -rows.high), strict=True):
+            alone = len(held) == len(order)
+            end[held] = side[order] if alone else np.minimum.reduceat(side[order], first)
+        each: list[Enclosure] = []
+        for _ in range(bits):
+            # by the lowest digit, and then whatever it is
+            pairs = ends.reshape(2, -1, 2, rows.mid.shape[1])
+            low, opposite = pairs.min(1)
+            each.append(rows.spanning(low, -opposite))
+            ends = pairs.min(2)
+        return cls(each)
+
+    @classmethod
+    def split(cls, table: Enclosure, none: Enclosure | None = None) -> Numbered:
+        """From the rows of all digits, in turn."""
+        return cls([table.rows(slice(at, at + 2)) for at in range(0, len(table.mid), 2)], none)
+
+    @property
+    def digits(self) -> Enclosure:
+        """The rows of all digits."""
+        return stacked(*self.each)
+
+    @property
+    def rows(self) -> Enclosure:
+        """The same, and that of none, if there is one."""
+        return self.digits if self.none is None else stacked(self.digits, self.none)
 
     @property
     def absent(self) -> Enclosure:
@@ -95,37 +120,41 @@ class Numbered:
         assert self.none is not None
         return self.none
 
-    def mapped(self, through: Callable[[Enclosure], Enclosure]) -> Numbered:
-        """Of a function of tables that leaves the number of rows."""
-        if self.none is None:
-            return Numbered(through(self.digits), None)
-        table = through(stacked(self.digits, self.none))
-        return Numbered(table.rows(slice(0, -1)), table.rows(slice(-1, None)))
+    def mapped(self, through: Callable[..., Enclosure], *beside: Numbered) -> Numbered:
+        """Of a function of tables that leaves the number of rows, or of as many beside: digit by
+        digit, so that what is exact in one need not be in others.
+        """
+        every = zip(self.each, *(one.each for one in beside), strict=True)
+        each = [through(*rows) for rows in every]
+        none = None
+        if self.none is not None:
+            none = through(self.none, *(one.absent for one in beside))
+        return Numbered(each, none)
 
-    def rows(self, numbers: NDArray[np.int64]) -> Enclosure:
+    def at(self, numbers: NDArray[np.int64]) -> Enclosure:
         """What a token of each number may hold. Raises CheckFailed where that is nothing."""
         digit = numbers[:, None] >> np.arange(self.bits) & 1
-        low = np.full((len(numbers), self.digits.mid.shape[1]), -np.inf)
+        low = np.full((len(numbers), self.each[0].mid.shape[1]), -np.inf)
         high = -low
-        lows = self.digits.low
-        highs = self.digits.high
-        for place in range(self.bits):
-            row = digit[:, place] * self.bits + place
-            np.maximum(low, lows[row], out=low)
-            np.minimum(high, highs[row], out=high)
+        for place, rows in enumerate(self.each):
+            np.maximum(low, rows.low[digit[:, place]], out=low)
+            np.minimum(high, rows.high[digit[:, place]], out=high)
         if (low > high).any():
             raise CheckFailed("no token can hold what is proved of its number")
-        return self.digits.spanning(low, high)
+        return self.each[0].spanning(low, high)
 
     def any(self) -> Enclosure:
         """One row: what a token may hold, whatever its number: of each digit one row, or none."""
-        found: Enclosure | None = None
-        for digit in range(self.bits):
-            both = self.digits.rows(np.array([digit, self.bits + digit]))
-            row = both.hull() if self.none is None else hull(both, self.none)
-            found = row if found is None else found.within(row)
-        assert found is not None
-        return found
+        first, *rest = (
+            both.hull() if self.none is None else hull(both, self.none) for both in self.each
+        )
+        return reduce(Enclosure.within, rest, first)
+
+
+def moved(part: Live, fetched: Numbered, at: Enclosure) -> tuple[Numbered, Numbered]:
+    """Tokens within `at` (one row) once these are added, and behind the MLP."""
+    mixed = fetched.mapped(lambda rows: add(at.repeated(len(rows.mid)), rows, RESIDUAL))
+    return mixed, mixed.mapped(part.after_mlp)
 
 
 @dataclass(frozen=True)
@@ -154,8 +183,5 @@ class Views:
 
     def tightened(self) -> Views:
         """The same, each view within what the others say of any token."""
-        first, *rest = self.by.values()
-        row = first.any().within(self.anywhere)
-        for numbered in rest:
-            row = row.within(numbered.any())
+        row = reduce(Enclosure.within, (one.any() for one in self.by.values()), self.anywhere)
         return self.mapped(lambda table: table.within(row))
