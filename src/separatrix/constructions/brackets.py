@@ -31,7 +31,7 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     recurrent_head,
 )
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
 from separatrix.constructions.tracked import keep
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import MLP, Model
@@ -134,16 +134,12 @@ def _hold(mixer: RecurrentMixer, space: Spaces) -> None:
 
 def _compare(mlp: MLP, space: Spaces, needed: Needed) -> None:
     """wrong, as above."""
-    depth = space["depth"]
-    ramps = [(-1.0, 0.0, 1.0), (-1.0, -1.0, -1.0)]
-    ramps += [(1.0, -float(needed.slots), 1.0), (1.0, -float(needed.slots) - 1.0, -1.0)]
-    for unit, (slope, offset, factor) in enumerate(ramps):
-        mlp.up.weight[unit, depth] = slope
-        mlp.up.bias[unit] = offset
-        mlp.down.weight[space["wrong"], unit] = factor
+    deepest = -float(needed.slots)
+    step(mlp, 0, [(space["depth"], -1.0)], (0.0, -1.0), space["wrong"])
+    step(mlp, 2, [(space["depth"], 1.0)], (deepest, deepest - 1.0), space["wrong"])
     for bit in range(needed.bits):
         for side, sign in enumerate((1.0, -1.0)):
-            unit = len(ramps) + 2 * bit + side
+            unit = 4 + 2 * bit + side
             mlp.up.weight[unit, space["top"].start + bit] = sign
             mlp.up.weight[unit, space["kind"].start + bit] = -sign
             # bits differ by 2 at most: whoever opens is not wrong in kind

@@ -43,6 +43,8 @@ of which one line is 0 and the other 0 or 2. After 1 + ceil(log2(L+1)) layers w 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from separatrix.constructions.parts.built import recipe
@@ -52,7 +54,7 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -119,7 +121,7 @@ def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         mlp = mlp_after(model, place)
         for unit, (y, x, target) in enumerate(zip(every(fetched), sources, targets, strict=True)):
             # 4 (1 + f) and 4 (1 - f)
-            choose(mlp, 4 * unit, (y, x), target, final.start, (4.0, 4.0), (4.0, -4.0))
+            choose(mlp, 4 * unit, [(y, 4.0, 4.0), (x, 4.0, -4.0)], target, final.start)
     model.head.weight[:, space[f"held_{rounds}"]] = signs(task.answers, bits_for(task.answers))
     return model
 
@@ -182,29 +184,19 @@ def write_first(mlp: MLP, task: SeqComp, space: Spaces) -> None:
     of_w = len(every(space["all_w"]))
     for unit, (y, x, target) in enumerate(zip(every(space["fetched"]), own, targets, strict=True)):
         # f = 2 is_w - 1 closes what was fetched at w, or, of values, everywhere else
-        sign = 1.0 if unit < of_w else -1.0
-        first = (0.0, 8.0 * sign) if unit < of_w else (8.0, 8.0 * sign)
-        second = (8.0, -8.0 * sign) if unit < of_w else (0.0, -8.0 * sign)
-        choose(mlp, 4 * unit, (y, x), target, is_w, first, second)
+        held, other = (0.0, 8.0), (8.0, -8.0)
+        if unit >= of_w:
+            held, other = (8.0, -8.0), (0.0, 8.0)
+        choose(mlp, 4 * unit, [(y, *held), (x, *other)], target, is_w)
 
 
 def choose(
-    mlp: MLP,
-    unit: int,
-    sources: tuple[int, int],
-    target: int,
-    by: int,
-    first: tuple[float, float],
-    second: tuple[float, float],
+    mlp: MLP, unit: int, sources: Sequence[tuple[int, float, float]], target: int, by: int
 ) -> None:
-    """Four hidden units from `unit` on: the target is one of two sources, cut to +-1. Each is
-    closed where a + b f is large, f the coordinate `by` and (a, b) what is given for it.
+    """Four hidden units from `unit` on: the target is one of two sources, cut to +-1. Each, a row
+    (source, a, b), is closed where a + b f is large, f the coordinate `by`.
     """
-    for source, (constant, slope) in zip(sources, (first, second), strict=True):
-        for offset in (1.0, -1.0):
-            mlp.up.weight[unit, source] = 2.0
-            mlp.up.weight[unit, by] += -slope
-            mlp.up.bias[unit] = offset - constant
-            mlp.down.weight[target, unit] = offset
-            unit += 1
+    for number, (source, a, b) in enumerate(sources):
+        read = [(source, 2.0), (by, -b)]
+        step(mlp, unit + 2 * number, read, (1.0 - a, -1.0 - a), target)
     mlp.down.bias[target] = -1.0

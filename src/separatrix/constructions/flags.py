@@ -57,7 +57,7 @@ import torch
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Reader, readers
-from separatrix.constructions.parts.spaces import Spaces, put, signs
+from separatrix.constructions.parts.spaces import Spaces, put, signs, step
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -136,11 +136,9 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
 
 def _write_threshold(mlp: MLP, space: Spaces) -> None:
     """flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4 with z = weight + own."""
-    for unit, (beside, sign) in enumerate(((_HALF_STEP, -1.0), (-_HALF_STEP, 1.0))):
-        for source in ("weight", "own"):
-            mlp.up.weight[unit, space[source]] = _STEEP
-        mlp.up.bias[unit] = beside - _STEEP * THRESHOLD
-        mlp.down.weight[space["flag"], unit] = sign / (2 * _HALF_STEP)
+    read = [(space["weight"], _STEEP), (space["own"], _STEEP)]
+    ends = _HALF_STEP - _STEEP * THRESHOLD, -_HALF_STEP - _STEEP * THRESHOLD
+    step(mlp, 0, read, ends, space["flag"], -1 / (2 * _HALF_STEP))
     mlp.down.bias[space["flag"]] = 1.0
 
 
@@ -230,11 +228,6 @@ def _write_embeddings(task: Equality, model: Model, space: Spaces) -> None:
 
 def _write_difference(mlp: MLP, space: Spaces) -> None:
     """differs, as in the line above."""
-    unit = 0
-    for side in (2.0, -2.0):
-        for bias, sign in ((-1.0, 0.5), (-3.0, -0.5)):
-            mlp.up.weight[unit, space["bit"]] = side
-            mlp.up.weight[unit, space["fetched"]] = -side
-            mlp.up.bias[unit] = bias
-            mlp.down.weight[space["differs"], unit] = sign
-            unit += 1
+    for unit, side in ((0, 2.0), (2, -2.0)):
+        read = [(space["bit"], side), (space["fetched"], -side)]
+        step(mlp, unit, read, (-1.0, -3.0), space["differs"], 0.5)

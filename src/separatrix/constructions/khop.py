@@ -60,7 +60,7 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -193,13 +193,9 @@ def cut(mlp: MLP, unit: int, source: int, target: int, closing: list[int]) -> No
     """Four hidden units from `unit` on: the target gains y cut to -1, 0, 1, unless one of `closing`
     is 1.
     """
-    for sign in (1.0, -1.0):
-        for offset, weight in ((-1.0, sign), (-2.0, -sign)):
-            mlp.up.weight[unit, source] = 4.0 * sign
-            mlp.up.weight[unit, closing] = -8.0
-            mlp.up.bias[unit] = offset
-            mlp.down.weight[target, unit] = weight
-            unit += 1
+    for number, sign in enumerate((1.0, -1.0)):
+        read = [(source, 4.0 * sign), (closing, -8.0)]
+        step(mlp, unit + 2 * number, read, (-1.0, -2.0), target, sign)
 
 
 def write_hop(

@@ -32,7 +32,7 @@ from torch import Tensor
 from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
 from separatrix.constructions.parts.placement import empty_model, mlp_after
-from separatrix.constructions.parts.spaces import Spaces
+from separatrix.constructions.parts.spaces import Spaces, step
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -110,10 +110,8 @@ class Words:
             steps = [self.number[step] for step in itertools.pairwise(path)]
             read = [source.start + step for source, step in zip(sources, steps, strict=True)]
             written = target.start + self.number[path[0], path[-1]]
-            for unit, offset, sign in ((2 * number, 1.5, 2.0), (2 * number + 1, 0.5, -2.0)):
-                mlp.up.weight[unit, read] = 1.0
-                mlp.up.bias[unit] = offset - len(sources)
-                mlp.down.weight[written, unit] = sign
+            ends = 1.5 - len(sources), 0.5 - len(sources)
+            step(mlp, 2 * number, [(read, 1.0)], ends, written, 2.0)
 
 
 RECIPES = tuple(

@@ -41,7 +41,7 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
 )
 from separatrix.constructions.parts.readers import Reader
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
@@ -131,7 +131,6 @@ def write_wraps(mlp: MLP, space: Spaces, modulus: int, wraps: int) -> None:
     """A step of -V at every multiple of V from V on."""
     source, target = space["sum"].start, space["wraps"].start
     for number in range(wraps):
-        for unit, height, sign in ((2 * number, 1.5, -1.0), (2 * number + 1, 0.5, 1.0)):
-            mlp.up.weight[unit, source] = 2.0
-            mlp.up.bias[unit] = height - 2.0 * (number + 1) * modulus
-            mlp.down.weight[target, unit] = sign * modulus
+        at = 2.0 * (number + 1) * modulus
+        ends = 1.5 - at, 0.5 - at
+        step(mlp, 2 * number, [(source, 2.0)], ends, target, -float(modulus))

@@ -4,7 +4,7 @@ no column number appears elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -68,6 +68,24 @@ def put(matrix: Tensor, target: slice, *, factor: float = 1.0) -> None:
         matrix[row, column] = factor
 
 
+def step(
+    mlp: MLP,
+    unit: int,
+    read: Collection[tuple[int | slice | list[int], float | Tensor]],
+    offsets: tuple[float, float],
+    target: int | slice,
+    height: float | Tensor = 1.0,
+) -> None:
+    """target += height (relu(z + a) - relu(z + b)), with z the sum of what is read, times factors,
+    and a, b the offsets; by two hidden units from `unit` on.
+    """
+    for row, offset, sign in zip((unit, unit + 1), offsets, (1.0, -1.0), strict=True):
+        for source, factor in read:
+            mlp.up.weight[row, source] += factor
+        mlp.up.bias[row] = offset
+        mlp.down.weight[target, row] = sign * height
+
+
 def look_up(
     mlp: MLP,
     sources: Sequence[tuple[slice, Tensor]],
@@ -86,29 +104,16 @@ def look_up(
     """
     bits = sum(space.stop - space.start for space, _ in sources)
     for row, written in enumerate(table):
-        for unit, (offset, sign) in enumerate(((1.5, 1.0), (0.5, -1.0)), start + 2 * row):
-            for space, codes in sources:
-                mlp.up.weight[unit, space] = codes[row]
-            mlp.up.bias[unit] = offset - bits - centre * float(sources[0][1][row].sum())
-            mlp.down.weight[target, unit] = sign * written
+        read = [(space, codes[row]) for space, codes in sources]
+        less = bits + centre * float(read[0][1].sum())
+        step(mlp, start + 2 * row, read, (1.5 - less, 0.5 - less), target, written)
 
 
 def threshold(mlp: MLP, source: slice, target: slice, *, centre: float = 0.0) -> None:
     """target = clamp(2 (source - centre), -1, 1), written relu(2 z + 1) - relu(2 z - 1) - 1 with
     z = source - centre: exactly the sign of z wherever |z| >= 1/2.
     """
-    for number, (y, bit) in enumerate(
-        zip(range(source.start, source.stop), range(target.start, target.stop), strict=True)
-    ):
-        low = 2 * number
-        high = 2 * number + 1
-        # relu(2 z + 1)
-        mlp.up.weight[low, y] = 2.0
-        mlp.up.bias[low] = 1.0 - 2.0 * centre
-        mlp.down.weight[bit, low] = 1.0
-        # - relu(2 z - 1)
-        mlp.up.weight[high, y] = 2.0
-        mlp.up.bias[high] = -1.0 - 2.0 * centre
-        mlp.down.weight[bit, high] = -1.0
-        # - 1
-        mlp.down.bias[bit] = -1.0
+    mlp.down.bias[target] = -1.0
+    ends = 1.0 - 2.0 * centre, -1.0 - 2.0 * centre
+    for number in range(source.stop - source.start):
+        step(mlp, 2 * number, [(source.start + number, 2.0)], ends, target.start + number)
