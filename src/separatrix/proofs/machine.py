@@ -76,6 +76,12 @@ class Enclosure:
         """At or above the absolute value."""
         return self._ends(np.abs(self.mid), 1.0)
 
+    @property
+    def least(self) -> Array:
+        """At or below the absolute value."""
+        nearest = np.minimum(np.abs(self.low), np.abs(self.high))
+        return np.where((self.low <= 0) & (self.high >= 0), 0.0, nearest)
+
     def _ends(self, mid: Array, side: float) -> Array:
         """The radii added to centres, or taken from them, which may be rounded, moved outward;
         points stay.

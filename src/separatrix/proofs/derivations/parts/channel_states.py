@@ -22,9 +22,9 @@ from separatrix.mixers.base.mixer import EPSILON
 from separatrix.mixers.channels import SCALE, MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.ops.maps import Convolution
 from separatrix.proofs.derivations.parts.arriving import Arrival
-from separatrix.proofs.derivations.parts.gates import exponential, sigmoid, silu, softplus
+from separatrix.proofs.derivations.parts.gates import exponential, normed, sigmoid, silu, softplus
 from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.derivations.parts.recurrent_maps import normed, not_narrowed
+from separatrix.proofs.derivations.parts.recurrent_maps import not_narrowed
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import (
     Array,

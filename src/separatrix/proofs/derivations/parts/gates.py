@@ -98,33 +98,46 @@ def unit(x: Enclosure, what: str) -> Enclosure:
     """Each row divided by its length, or by SHORTEST_LENGTH where it is shorter than that."""
     arithmetic = x.arithmetic
     u = float(arithmetic.summed)
-    low = np.where((x.low <= 0) & (x.high >= 0), 0.0, np.minimum(np.abs(x.low), np.abs(x.high)))
-    high = x.size
     dims = x.mid.shape[1]
     # each square may be a number and their sum none: the length is infinite, the quotient 0
-    limited((high * high).sum(1) * (1 + slack(dims)), f"{what}: its squares", arithmetic)
+    squares = (x.size * x.size).sum(1, keepdims=True)
+    limited(squares * (1 + slack(dims)), f"{what}: its squares", arithmetic)
     count = dims + 4
     off = float(roundings(count, arithmetic)) + slack(count)
     flushed = 4 * count * arithmetic.summed_tiny
     # squares that are flushed to zero make a length too short
-    shortest = np.sqrt(np.maximum((low * low).sum(1) * (1 - off) - flushed, 0.0)) * (1 - off)
-    longest = np.sqrt((high * high).sum(1) * (1 + off) + flushed) * (1 + off)
-    least = SHORTEST_LENGTH * (1 - u)
-    most = SHORTEST_LENGTH * (1 + u)
-    below = np.maximum(shortest, least)[:, None]
-    over = np.maximum(longest, most)[:, None]
-    mid = x.mid / ((below + over) / 2)
-    ends = [x.low / below, x.low / over, x.high / below, x.high / over]
-    reach = np.max([np.abs(end - mid) for end in ends], axis=0)
-    size = np.abs(mid) + reach
-    rad = (reach + (2 * u + slack(4)) * size + arithmetic.summed_tiny) * (1 + 2.0**-40)
+    least = (x.least * x.least).sum(1, keepdims=True)
+    shortest = np.sqrt(np.maximum(least * (1 - off) - flushed, 0.0)) * (1 - off)
+    longest = np.sqrt(squares * (1 + off) + flushed) * (1 + off)
+    below = np.maximum(shortest, SHORTEST_LENGTH * (1 - u))
+    over = np.maximum(longest, SHORTEST_LENGTH * (1 + u))
     # no number of a vector of length 1 is larger than 1, but for roundings: squares that are
     # flushed to zero belong to vectors shorter than SHORTEST_LENGTH
-    most_ = 1 + 4 * off
-    hull = x.spanning(np.maximum(mid - rad, -most_), np.minimum(mid + rad, most_))
-    inside = size + rad <= 1.0
-    zero = x.size == 0
+    return _divided(x, below, over, 2 * u + slack(4), 1 + 4 * off)
+
+
+def normed(x: Enclosure, epsilon: float) -> Enclosure:
+    """Each row divided by the root of the mean of its squares, with epsilon under the root."""
+    dims = x.mid.shape[1]
+    arithmetic = x.arithmetic
+    off = float(roundings(dims + 16, arithmetic)) + slack(dims + 16)
+    flushed = 4 * dims * arithmetic.summed_tiny
+    low = ((x.least**2).mean(1, keepdims=True) + epsilon) * (1 - off) - flushed
+    high = ((x.size**2).mean(1, keepdims=True) + epsilon) * (1 + off) + flushed
+    # the root and its inverse: two more roundings, within those of `off`
+    below = np.sqrt(np.maximum(low, epsilon / 2)) / (1 + off)
+    # a number is no larger than the root of the sum of all squares
+    return _divided(x, below, np.sqrt(high) / (1 - off), off, np.sqrt(dims) * (1 + 4 * off))
+
+
+def _divided(x: Enclosure, below: Array, over: Array, off: float, largest: float) -> Enclosure:
+    """Rows over numbers between these, off by such a share, of which none is larger than that."""
+    ends = np.stack([x.low / below, x.low / over, x.high / below, x.high / over])
+    found = x.spanning(ends.min(0), ends.max(0))
+    found = found.wider(off * found.size + x.arithmetic.summed_tiny)
+    cut = x.spanning(np.maximum(found.low, -largest), np.minimum(found.high, largest))
+    zero, inside = x.size == 0, found.size <= largest
     return x.like(
-        np.where(zero, 0.0, np.where(inside, mid, hull.mid)),
-        np.where(zero, 0.0, np.where(inside, rad, hull.rad * (1 + 2.0**-40))),
+        np.where(zero, 0.0, np.where(inside, found.mid, cut.mid)),
+        np.where(zero, 0.0, np.where(inside, found.rad, cut.rad)),
     )

@@ -12,11 +12,11 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.maps import Convolution
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.gates import sigmoid, silu
+from separatrix.proofs.derivations.parts.gates import normed, sigmoid, silu
 from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of
 from separatrix.proofs.derivations.parts.steps import own_group
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import Array, Enclosure, linear, roundings, slack, times
+from separatrix.proofs.machine import Array, Enclosure, linear, times
 
 _ACTIVATIONS = {"silu": silu, "sigmoid": sigmoid}
 
@@ -123,27 +123,6 @@ class Maps:
             opened = act(linear(x, self.gate, what=what), what)
             y = times(y, opened, what)
         return linear(y.stored_in(self.stored), self.o, what=f"{self.where}, o")
-
-
-def normed(y: Enclosure, epsilon: float) -> Enclosure:
-    """y / rms(y), with epsilon under the root."""
-    dims = y.mid.shape[1]
-    arithmetic = y.arithmetic
-    off = float(roundings(dims + 16, arithmetic)) + slack(dims + 16)
-    least = np.where((y.low <= 0) & (y.high >= 0), 0.0, np.minimum(abs(y.low), abs(y.high)))
-    flushed = 4 * dims * arithmetic.summed_tiny
-    low = ((least**2).mean(1, keepdims=True) + epsilon) * (1 - off) - flushed
-    high = ((y.size**2).mean(1, keepdims=True) + epsilon) * (1 + off) + flushed
-    # the root and its inverse: two more roundings, within those of `off`
-    most = (1 + off) / np.sqrt(np.maximum(low, epsilon / 2))
-    fewest = (1 - off) / np.sqrt(high)
-    ends = np.stack([y.low * most, y.low * fewest, y.high * most, y.high * fewest])
-    # a number is no larger than the root of the sum of all squares
-    largest = np.sqrt(dims) * (1 + 4 * off)
-    found = y.spanning(np.maximum(ends.min(0), -largest), np.minimum(ends.max(0), largest))
-    rounded = found.wider(off * found.size + arithmetic.summed_tiny)
-    flat = y.size == 0
-    return y.like(np.where(flat, 0.0, rounded.mid), np.where(flat, 0.0, rounded.rad))
 
 
 def not_narrowed(arithmetic: Arithmetic, where: str) -> None:

@@ -347,15 +347,15 @@ def squares(parts: tuple[Enclosure, ...]) -> Enclosure:
     """The sum of the squares of each row; of sums of rows, one row for all of them."""
     arithmetic = parts[0].arithmetic
     if len(parts) == 1:
-        return _squared(*_ends(parts[0]), arithmetic)
+        return _squared(parts[0].least, parts[0].size, arithmetic)
     a, b = parts
     both = a.used & b.used
     # of numbers in one part only every row has its own sum, and all rows lie between two of these
-    alone = [_squared(*_ends(part.only(~both)), arithmetic).hull() for part in parts]
-    (low_a, high_a), (low_b, high_b) = (_ends(part.only(both)) for part in parts)
+    alone = [squares((part.only(~both),)).hull() for part in parts]
+    a, b = a.only(both), b.only(both)
     # |a| - |b| and |a| + |b| are the least and the most of a sum
-    least = np.maximum(low_a.min(0) - high_b.max(0), low_b.min(0) - high_a.max(0))
-    most = (high_a.max(0) + high_b.max(0))[None]
+    least = np.maximum(a.least.min(0) - b.size.max(0), b.least.min(0) - a.size.max(0))
+    most = (a.size.max(0) + b.size.max(0))[None]
     crossed = _squared(np.maximum(least, 0.0)[None], most, arithmetic)
     off = 1 + slack(4)
     every = (*alone, crossed)
@@ -385,12 +385,6 @@ def _no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
     cut = x.size > most
     inside = x.spanning(np.clip(x.low, -most, most), np.clip(x.high, -most, most))
     return x.like(np.where(cut, inside.mid, x.mid), np.where(cut, inside.rad, x.rad))
-
-
-def _ends(x: Enclosure) -> tuple[Array, Array]:
-    """The least and the largest absolute value of each number."""
-    crosses = (x.low <= 0) & (x.high >= 0)
-    return np.where(crosses, 0.0, np.minimum(np.abs(x.low), np.abs(x.high))), x.size
 
 
 def reciprocal_root(total: Enclosure, count: int, what: str) -> Enclosure:
