@@ -12,7 +12,6 @@ from typing import Any
 from separatrix.constructions import (
     automaton,
     brackets,
-    cgram,
     counted,
     counting,
     encoder,
@@ -60,7 +59,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         thought.thought,
         retrieval.index,
         *lookups.RECIPES,
-        cgram.cgram,
+        induction.cgram,
         *induction.RECIPES,
         khop.khop,
         counting.counting,

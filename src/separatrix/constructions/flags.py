@@ -92,12 +92,7 @@ def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Ari
     """One full layer. Source: theory.md, section 6 (Match2, "beyond, the bit code")."""
     if task.form != "query":
         raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
-    keys = counting_keys(task)
-    architecture = architecture or stack([Full(heads=1, head_dim=keys, value_dim=1)])
-    (reader,) = readers("match2-bits", task, architecture)
-    space = Spaces(**counting_spaces(task))
-    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
-    write_counting(task, model, space, reader)
+    model, space, _ = _counting("match2-bits", task, architecture, layers=1)
     # logits (weight + own, 85/128)
     put(model.head.weight.T[space["weight"]].T, slice(0, 1))
     put(model.head.weight.T[space["own"]].T, slice(0, 1))
@@ -119,12 +114,7 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
     """Two full layers. Source: [San23] for Match2; theory.md, section 6."""
     if task.form != "decision":
         raise SizeError(f"{task.spec}: two layers decide over all pairs; use form=decision")
-    keys = counting_keys(task)
-    architecture = architecture or stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
-    first, second = readers("pairs", task, architecture)
-    space = Spaces(**counting_spaces(task), flag=1, found=1)
-    model = empty_model(task, architecture, width=space.width, hidden=2, bos=True, placed=False)
-    write_counting(task, model, space, first)
+    model, space, (first, second) = _counting("pairs", task, architecture, layers=2)
     _write_threshold(mlp_after(model, first.place), space)
     write_looking(model, space, second, one="token", flag="flag")
     # logits (1/2, found)
@@ -142,20 +132,21 @@ def _write_threshold(mlp: MLP, space: Spaces) -> None:
     mlp.down.bias[space["flag"]] = 1.0
 
 
-def counting_spaces(task: TwoSum) -> dict[str, int]:
-    """Spaces of the residual stream that counting takes."""
+def _counting(
+    name: str, task: TwoSum, architecture: Architecture | None, layers: int
+) -> tuple[Model, Spaces, list[Reader]]:
+    """A model of so many full layers whose first head leaves the start token's weight in "weight",
+    its spaces, and the heads.
+    """
     bits = bits_for(task.M)
-    return {"value": bits, "partner": bits, "token": 1, "start": 1, "own": 1, "weight": 1}
-
-
-def counting_keys(task: TwoSum) -> int:
-    """Key dimensions: the bits of a value, and one for the start token."""
-    return bits_for(task.M) + 1
-
-
-def write_counting(task: TwoSum, model: Model, space: Spaces, reader: Reader) -> None:
-    """The embeddings, and the head that leaves the start token's weight in "weight"."""
-    bits = bits_for(task.M)
+    # the bits of a value, and one for the start token
+    architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * layers)
+    found = readers(name, task, architecture)
+    more = {"flag": 1, "found": 1} if layers > 1 else {}
+    space = Spaces(value=bits, partner=bits, token=1, start=1, own=1, weight=1, **more)
+    model = empty_model(
+        task, architecture, width=space.width, hidden=2 * (layers - 1), bos=True, placed=False
+    )
     values = torch.arange(task.M)
     partners = (-values) % task.M
     embed = model.embed.weight
@@ -164,7 +155,7 @@ def write_counting(task: TwoSum, model: Model, space: Spaces, reader: Reader) ->
     embed[: task.M, space["token"]] = 1.0
     embed[: task.M, space["own"]] = OWN * (partners == values).float()[:, None]
     embed[task.M, space["start"]] = 1.0
-    reader.write(
+    found[0].write(
         model,
         query=[(space["partner"], SCALE), (space["token"], SCALE)],
         # one product for the start token, as large as those of all bits together
@@ -172,6 +163,7 @@ def write_counting(task: TwoSum, model: Model, space: Spaces, reader: Reader) ->
         value=[(space["start"], 1.0)],
         target=space["weight"],
     )
+    return model, space, found
 
 
 def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag: str) -> None:

@@ -1,5 +1,6 @@
 """Induction heads: what stood behind the last c tokens where they stood before, in two full layers
-(c-grams; with c = 1 recall of keys that are written once, and promised).
+(c-grams; with c = 1 recall of keys that are written once, and promised), or for c-grams in a plain
+full layer behind one of short convolutions [Wen25].
 
 B = ceil(log2 V) bits for a token, +-1, lowest first; s = 4. A start token stands before the prompt;
 it holds 0 in all of them, and so does every token for those before it that do not exist.
@@ -22,6 +23,10 @@ beside those that tell the first layer of places (parts/offsets.py). The head of
 `none`, which nobody asks for, keeps a norm of keys from making much of what is left of 0 where no
 token stands. Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895, for
 the two layers; the weights are ours.
+
+Short convolutions write `before` at once, without a start token; `one`, which is 1 at every token,
+opens them. Letters that are missing before the first tokens are 0. No place is asked for, and none
+is known: positions hold nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions.parts.built import Recipe
+from separatrix.constructions.lookups import Moved, write_taps
+from separatrix.constructions.parts.built import Recipe, recipe
 from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
 from separatrix.constructions.parts.placement import (
     SCALE,
@@ -44,7 +50,7 @@ from separatrix.constructions.parts.spaces import Spaces, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
-from separatrix.stacks.mechanisms import Full
+from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.theory.written import INDUCTION, before_of, bits_for, slots
 
@@ -98,6 +104,44 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     first_answer = task.first_value if isinstance(task, MQAR) else 0
     ids = first_answer + np.arange(task.answers)
     model.head.weight[:, space["answer"]] = signs(ids, bits)
+    return model
+
+
+@recipe(
+    "cgram",
+    CGram,
+    theorem="last-layer",
+    takes=(
+        "one full layer with c ceil(log2 V) key and ceil(log2 V) value dimensions, behind a layer"
+        " of short convolutions with conv >= c + 1 and as many channels as key dimensions"
+    ),
+)
+def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """A short convolution and one plain full layer."""
+    fits(task, arithmetic)
+    bits = bits_for(task.V)
+    dims = task.c * bits
+    if architecture is None:
+        taps = ShortConvolution(width=dims, conv=task.c + 1)
+        architecture = stack([taps, Full(heads=1, head_dim=dims)])
+    tap, place = (slot.place for slot in slots("cgram", task, architecture))
+    space = Spaces(code=bits, one=1, before=dims, read=bits, answer=bits)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * bits, placed=False)
+    model.embed.weight[:, space["code"]] = signs(task.V, bits)
+    model.embed.weight[:, space["one"]] = 1.0
+    start = space["before"].start
+    lands = [slice(at, at + bits) for at in range(start, start + dims, bits)]
+    moved = [Moved(space["code"], target, back) for back, target in enumerate(lands, 1)]
+    write_taps(model, tap, space["one"], moved)
+    Reader(place).write(
+        model,
+        query=[(space["code"], SCALE), (space.first("before", dims - bits), SCALE)],
+        key=[(space["before"], SCALE)],
+        value=[(space["code"], 1.0)],
+        target=space["read"],
+    )
+    threshold(mlp_after(model, place), space["read"], space["answer"])
+    model.head.weight[:, space["answer"]] = signs(task.answers, bits)
     return model
 
 
