@@ -44,16 +44,6 @@ from separatrix.proofs.machine import (
 from separatrix.tasks import KHop
 
 
-class Tokens(NamedTuple):
-    """What tokens hold before the first layer: the start token, one row; a row for each letter at
-    any place; and a row for each place, whatever the letter.
-    """
-
-    start: Enclosure
-    letters: Enclosure
-    places: Enclosure
-
-
 class Held(NamedTuple):
     """What tokens hold before a later layer."""
 
@@ -68,9 +58,9 @@ def derive(task: KHop, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     first, *rest = live_of(model, depth, start=True)
     at = Embedded.of(model, task.n + 1, arithmetic)
     letters, places = slice(0, task.V), slice(1, None)
-    tokens = Tokens(at.start(task.V), at.tokens(letters, places), at.places(places, letters))
+    views = at.tokens(letters, places), at.places(places, letters)
     heads = Heads.of(first)
-    found, tokens = _search(task, first, heads, tokens)
+    found, tokens = _search(task, first, heads, at.start(task.V), *views)
     layers = [found]
     for level, part in enumerate(rest, 2):
         found, tokens = _hop(task, part, level, tokens)
@@ -80,8 +70,12 @@ def derive(task: KHop, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     return derived(arithmetic, layers, readout(model, last), heads=len(heads.each))
 
 
-def _search(task: KHop, part: Live, heads: Heads, before: Tokens) -> tuple[Layer, Held]:
-    """Layer 1: head b finds the latest token of one's letter in block S_b, or the start token."""
+def _search(
+    task: KHop, part: Live, heads: Heads, start: Enclosure, letters: Enclosure, places: Enclosure
+) -> tuple[Layer, Held]:
+    """Layer 1: head b finds the latest token of one's letter in block S_b, or the start token.
+    Tokens are a row for each letter at any place, and for each place, whatever the letter.
+    """
     bits = task.n.bit_length()
     where = part.where
     if len(heads.each) != bits:
@@ -90,12 +84,12 @@ def _search(task: KHop, part: Live, heads: Heads, before: Tokens) -> tuple[Layer
     found: list[Numbered] = []
     alone: list[Enclosure] = []
     for bit, head in enumerate(heads.each):
-        values = head.values(before.places, where)
-        nothing = head.values(before.start, where)
+        values = head.values(places, where)
+        nothing = head.values(start, where)
         reading = Reading.of(
             part,
             head,
-            _latest(task, head, before, bit, where),
+            _latest(task, head, start, (letters, places), bit, where),
             hull(values, nothing),
             queries=task.n * task.V,
             keys=task.n + 1,
@@ -116,7 +110,7 @@ def _search(task: KHop, part: Live, heads: Heads, before: Tokens) -> tuple[Layer
         rows.append(given)
     nowhere = {head.index: one.absent for head, one in zip(heads.each, found, strict=True)}
     tables = [heads.written(given) for given in (*rows, nowhere)]
-    anywhere = before.places.hull()
+    anywhere = places.hull()
     mixed = [add(anywhere.repeated(len(table.mid)), table, RESIDUAL) for table in tables]
     after = [part.after_mlp(rows) for rows in mixed]
     digits = stacked(
@@ -124,17 +118,24 @@ def _search(task: KHop, part: Live, heads: Heads, before: Tokens) -> tuple[Layer
     )
     other = heads.written({h.index: one for h, one in zip(heads.each, anything, strict=True)})
     itself = heads.written({h.index: one for h, one in zip(heads.each, alone, strict=True)})
-    letter = Numbered.of(before.letters, np.arange(task.V), (task.V - 1).bit_length())
-    views = Views(before.places, {"letter": letter}).mapped(
+    letter = Numbered.of(letters, np.arange(task.V), (task.V - 1).bit_length())
+    views = Views(places, {"letter": letter}).mapped(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))),
         pointer=Numbered.split(digits, after[-1]),
     )
     left = part.left(tables, mixed, [digits], every=False)
     layer = all_of(readings).layer("the latest earlier token of the same letter", left)
-    return layer, Held(part.after(before.start, itself), views.tightened())
+    return layer, Held(part.after(start, itself), views.tightened())
 
 
-def _latest(task: KHop, head: Head, tokens: Tokens, digit: int, where: str) -> Lead:
+def _latest(
+    task: KHop,
+    head: Head,
+    start: Enclosure,
+    views: tuple[Enclosure, Enclosure],
+    digit: int,
+    where: str,
+) -> Lead:
     """By how much the latest token of one's own letter in a block of places before one's own leads,
     or the start token where there is none, over every letter at every place, whatever stands
     elsewhere. Raises CheckFailed where another key may win for some query.
@@ -142,18 +143,17 @@ def _latest(task: KHop, head: Head, tokens: Tokens, digit: int, where: str) -> L
     Of places p, j >= 1 and a binary digit b, j is in the block of p where p has 1 in digit b, j has
     0, and both agree above: floor(p / 2^b) is odd, and floor(j / 2^b) is one less.
     """
-    start = head.keys(tokens.start, None, where)
+    blank = head.keys(start, None, where)
     # alone with its own key, whose score need only be a number
-    numbers(head, start, where, tokens.start)
-    views = tokens.letters, tokens.places
+    numbers(head, blank, where, start)
     compared = Compared.of(
         [head.asked(rows, None, where) for rows in views],
         [head.keys(rows, None, where) for rows in views],
         where,
-        start,
+        blank,
     )
     q, k = ([rows.mid for rows in views] for views in (compared.queries, compared.keys))
-    (first,) = start.mid
+    (first,) = blank.mid
     same = q[0] @ k[0].T
     to_start = q[0] @ first
     match = np.diagonal(same)

@@ -47,14 +47,14 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         raise CheckFailed("this construction answers the query form")
     (part,) = live_of(model, 1, start=True, mlp=False)
     head = part.softmax_head()
-    prompt = Prompt.of(model, task, arithmetic)
-    # tokens that match may stand at any place
-    queries = head.asked(prompt.last, None, part.where)
-    keys = head.keys(prompt.earlier, None, part.where)
-    own = head.keys(prompt.last, None, part.where)
-    blank = head.keys(prompt.start, None, part.where)
+    at = Embedded.of(model, task.n + 2, arithmetic)
+    start, ids = at.start(task.M), slice(0, task.M)
+    # a token between start and query, at any place, and the last one
+    earlier, last = (at.tokens(ids, some) for some in (slice(1, task.n + 1), slice(-1, None)))
+    queries = head.asked(last, None, part.where)
+    keys, own, blank = (head.keys(rows, None, part.where) for rows in (earlier, last, start))
     for table in (keys, own, blank):
-        numbers(head, table, part.where, prompt.everywhere)
+        numbers(head, table, part.where, hull(start, earlier, last))
     if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
         raise CheckFailed("the key of the last token is not that of the token elsewhere")
     gaps = _gaps(queries, keys, blank, head.rivals)
@@ -66,7 +66,7 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         score_error=gaps.error,
         arithmetic=arithmetic,
     )
-    margin, threshold = _margin(model, part, head, prompt, match)
+    margin, threshold = _margin(model, part, head, (start, earlier, last), match)
     # numbers of a key that some score really uses
     used = int((queries.used & (keys.used | blank.used)).sum())
     # gaps are those of the weights before rounding errors; outputs bound what is computed
@@ -82,27 +82,6 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     )
     layer = Layer(said, "layers", used, head.value_numbers, head.assumes)
     return derived(arithmetic, [layer], margin)
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """What the positions hold, whatever the input: a row per token, or one row."""
-
-    start: Enclosure
-    earlier: Enclosure
-    """A row per token, over all places between start and query."""
-    last: Enclosure
-    """A row per last token."""
-    everywhere: Enclosure
-
-    @classmethod
-    def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> Prompt:
-        at = Embedded.of(model, task.n + 2, arithmetic)
-        ids = slice(0, task.M)
-        start = at.start(task.M)
-        earlier = at.tokens(ids, slice(1, task.n + 1))
-        last = at.tokens(ids, slice(task.n + 1, None))
-        return cls(start, earlier, last, hull(start, earlier, last))
 
 
 @dataclass(frozen=True)
@@ -231,13 +210,18 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
 
 
 def _margin(
-    model: Model, part: Live, head: Head, prompt: Prompt, match: Match
+    model: Model,
+    part: Live,
+    head: Head,
+    tokens: tuple[Enclosure, Enclosure, Enclosure],
+    match: Match,
 ) -> tuple[Fraction, Fraction]:
     """The lead of the right logit, evaluated with and without a match, and the output from which
     the answer is 1. Raises CheckFailed unless the value is exactly 0 at start and query.
     """
-    value = head.values(prompt.earlier, part.where).hull()
-    for rows in (prompt.start, prompt.last):
+    start, earlier, last = tokens
+    value = head.values(earlier, part.where).hull()
+    for rows in (start, last):
         if head.values(rows, part.where).size.any():
             raise CheckFailed("the value is not 0 at the start token and at the query")
     if (value.low < 0).any() or not value.size.any():
@@ -255,11 +239,11 @@ def _margin(
     leads = []
     for answer in (0, 1):
         output = outputs.rows(slice(answer, answer + 1))
-        written = head.written(output, prompt.last.hull(), part.where)
+        written = head.written(output, last.hull(), part.where)
         # one row for every last token
-        leads.append(lead_of(model, add(prompt.last, written, RESIDUAL), answer))
+        leads.append(lead_of(model, add(last, written, RESIDUAL), answer))
     margin = min(leads)
-    whole_value = head.written(value, prompt.last.hull(), part.where)
+    whole_value = head.written(value, last.hull(), part.where)
     weight, bias = array(model.head.weight), array(model.head.bias)
     slope = float((weight[1] - weight[0]) @ whole_value.mid[0])
     if slope <= 0:

@@ -7,7 +7,7 @@ Nothing here depends on places. The M x M scores are not written down: keys are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,7 @@ from separatrix.proofs.derivations.parts.live_parts import Head, Live
 from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must_tie
 from separatrix.proofs.derivations.parts.reading import weighed
 from separatrix.proofs.derivations.parts.steps import Kind, Rows
+from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     RESIDUAL,
@@ -36,6 +37,9 @@ from separatrix.proofs.machine import (
 from separatrix.proofs.softmax import Tie
 from separatrix.tasks import TwoSum
 from separatrix.tasks.base.task import Tokens
+
+_VALUES, _PLACES = slice(0, -1), slice(1, None)
+"""The start token is the last id, and stands first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,13 +113,16 @@ def count(
     where = part.where
     # a sink is one key more
     keys = task.length + 1 + len(head.rivals)
-    prompt = _Prompt.of(model, task, arithmetic)
-    queries = prompt.tokens_by(head, "q", head.q, where)
-    of_tokens = prompt.tokens_by(head, "k", head.k, where)
-    values = prompt.tokens_by(head, "v", head.v, where)
+    at = Embedded.of(model, task.length + 1, arithmetic)
+    if len(at.embed.mid) != task.M + 1:
+        raise CheckFailed(f"a start token stands beside {len(at.embed.mid) - 1:,} of {task.M:,}")
+    start = at.start(task.M)
+    queries = _by_token(at, head, "q", head.q, where)
+    of_tokens = _by_token(at, head, "k", head.k, where)
+    values = _by_token(at, head, "v", head.v, where)
     every = np.arange(task.M)
     partner = (-every) % task.M
-    found = tied(head, queries, of_tokens, values, prompt.start, partner, where)
+    found = tied(head, queries, of_tokens, values, start, partner, where)
     gap = Fraction(found.lead.least)
     for score in head.rivals:
         gap = min(gap, Fraction(found.score) - Fraction(score))
@@ -123,7 +130,7 @@ def count(
         raise CheckFailed(f"{where}: its sink scores no less than a match")
     tie = Tie(keys=keys, gap=gap, arithmetic=arithmetic)
     cancels = partner == every
-    rows, itself = prompt.classes(later, cancels)
+    rows, itself = _classes(at, later, cancels)
 
     def left(base: Enclosure, matches: NDArray[np.int64], *, more: bool) -> Enclosure:
         """With so many matches, a number per row, or, with `more`, so many or more."""
@@ -153,72 +160,38 @@ def count(
         layer=Layer(said, "layers", found.key_numbers, head.value_numbers, head.assumes),
         alone=left(rows, matches, more=False),
         met=left(rows, matches + 1, more=True),
-        start=left(prompt.start, np.zeros(1, np.int64), more=False),
+        start=left(start, np.zeros(1, np.int64), more=False),
     )
 
 
-@dataclass(frozen=True)
-class _Prompt:
-    """What tokens hold, whatever their place."""
+def _by_token(at: Embedded, head: Head, kind: Kind, weight: Array, where: str) -> Enclosure:
+    """A query, key or value per token, wherever it stands; only the coordinates that are read are
+    put together.
+    """
+    read = (weight != 0.0).any(0)
+    rows = at.columns(read).tokens(_VALUES, _PLACES)
+    what = f"{where}, {kind}"
+    mapped = Rows((linear(rows, weight[:, read], what=what),), None)
+    (found,) = head.behind(kind, mapped, what).parts
+    return found
 
-    embed: NDArray[np.float32]
-    """(M, w)."""
-    places: Enclosure
-    """One row: what places after the start may add."""
-    start: Enclosure
-    """One row."""
 
-    @classmethod
-    def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> _Prompt:
-        embed = model.embed.weight.detach().numpy()
-        if len(embed) != task.M + 1:
-            raise CheckFailed(
-                f"{len(embed):,} tokens, where {task.M:,} and a start token may stand"
-            )
-        position = model.position.weight.detach().numpy()[: task.length + 1].astype(np.float64)
-        places = Enclosure.between(position[1:].min(0)[None], position[1:].max(0)[None], arithmetic)
-        start = add(
-            Enclosure.point(embed[task.M :].astype(np.float64), arithmetic),
-            Enclosure.point(position[:1], arithmetic),
-            RESIDUAL,
-        )
-        found = cls(embed[: task.M], places, start)
-        found.anything()
-        return found
-
-    def anything(self) -> Enclosure:
-        """One row that encloses all tokens at all places."""
-        low, high = (self.embed.min(0).astype(np.float64), self.embed.max(0).astype(np.float64))
-        return add(self.places.spanning(low[None], high[None]), self.places, RESIDUAL)
-
-    def tokens_by(self, head: Head, kind: Kind, weight: Array, where: str) -> Enclosure:
-        """A query, key or value per token, wherever it stands; only the coordinates that are read
-        are put together.
-        """
-        what = f"{where}, {kind}"
-        read = (weight != 0.0).any(0)
-        tokens = Enclosure.point(self.embed[:, read].astype(np.float64), self.places.arithmetic)
-        rows = add(tokens, self.places.columns(read), RESIDUAL)
-        mapped = Rows((linear(rows, weight[:, read], what=what),), None)
-        (found,) = head.behind(kind, mapped, what).parts
-        return found
-
-    def classes(
-        self, later: NDArray[np.bool_], cancels: NDArray[np.bool_]
-    ) -> tuple[Enclosure, NDArray[np.bool_]]:
-        """A row per class of values that are alike in the coordinates `later` and in whether they
-        cancel themselves, and whether those do.
-        """
-        table = np.concatenate([self.embed[:, later], cancels[:, None]], 1)
-        found = np.unique(table, axis=0)
-        rows = self.anything()
-        mid = np.repeat(rows.mid, len(found), 0)
-        rad = np.repeat(rows.rad, len(found), 0)
-        tokens = Enclosure.point(found[:, :-1].astype(np.float64), self.places.arithmetic)
-        exact = add(tokens, self.places.columns(later), RESIDUAL)
-        mid[:, later] = exact.mid
-        rad[:, later] = exact.rad
-        return rows.like(mid, rad), found[:, -1] != 0.0
+def _classes(
+    at: Embedded, later: NDArray[np.bool_], cancels: NDArray[np.bool_]
+) -> tuple[Enclosure, NDArray[np.bool_]]:
+    """A row per class of values that are alike in the coordinates `later` and in whether they
+    cancel themselves, and whether those do.
+    """
+    read = at.columns(later)
+    told = cancels.astype(np.float64)
+    found = np.unique(np.column_stack([read.embed.mid[_VALUES], told]), axis=0)
+    # any token at any place, and what of these is known
+    every = add(at.embed.rows(_VALUES).hull(), at.position.rows(_PLACES).hull(), RESIDUAL)
+    some = Enclosure.point(found[:, :-1], every.arithmetic)
+    exact = replace(read, embed=some).tokens(places=_PLACES)
+    mid, rad = every.mid.repeat(len(found), 0), every.rad.repeat(len(found), 0)
+    mid[:, later], rad[:, later] = exact.mid, exact.rad
+    return every.like(mid, rad), found[:, -1] != 0.0
 
 
 def around(task: TwoSum, rng: np.random.Generator) -> Tokens:

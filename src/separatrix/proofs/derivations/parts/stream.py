@@ -43,6 +43,10 @@ class Embedded:
         tables = array(model.embed.weight), array(model.position.weight)[:length]
         return cls(*(Enclosure.point(table, arithmetic) for table in tables))
 
+    def columns(self, some: NDArray[np.bool_]) -> Embedded:
+        """The same in these coordinates alone."""
+        return Embedded(self.embed.columns(some), self.position.columns(some))
+
     def tokens(self, ids: Some = slice(None), places: Some = slice(None)) -> Enclosure:
         """A row for each of these ids, at any of these places."""
         return add(self.embed.rows(ids), self.position.rows(places).hull(), RESIDUAL)
