@@ -32,11 +32,10 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.linear import LinearMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_of
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, unrounded
+from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
 from separatrix.proofs.derivations.parts.overwriting import Moves, delta_head, moves
-from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import ARITHMETIC, Exactly
+from separatrix.proofs.exact import Exactly
 from separatrix.proofs.machine import RESIDUAL, Array
 from separatrix.tasks import Dyck
 from separatrix.tasks.base.task import Tokens
@@ -92,28 +91,15 @@ def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     for token in range(2 * task.k):
         cases.check_stack(token)
     lead = min(cases.lead(token) for token in range(2 * task.k))
-    formats = exact_formats(counter, whole.digits)
-    for part in (holder, flag):
-        exact_formats(part, whole.digits)
-    whole.digits.hold(arithmetic)
     bits = int((cases.contents != 0).any(0).sum())
     slots = len(cases.slots)
-    return Derived(
-        [
-            _entry(counter, counts="brackets that are open", largest=task.n),
-            _entry(holder, keeps="the kind open at each depth", slots=slots),
-            _entry(flag, keeps="whether one was wrong", cases=cases.number),
-        ],
-        lead,
-        {"carriers": 3, "head_dim": slots, "value_dim": bits},
-        arithmetic=ARITHMETIC,
-        formats=formats,
-        exact=True,
-    )
-
-
-def _entry(part: Live, **said: Any) -> dict[str, Any]:
-    return entry(part.place, mechanism=part.mixer.mechanism.name, **said)
+    layers: list[tuple[Live, dict[str, Any]]] = [
+        (counter, {"counts": "brackets that are open", "largest": task.n}),
+        (holder, {"keeps": "the kind open at each depth", "slots": slots}),
+        (flag, {"keeps": "whether one was wrong", "cases": cases.number}),
+    ]
+    sizes = {"carriers": 3, "head_dim": slots, "value_dim": bits}
+    return unrounded(layers, whole.digits, arithmetic, lead, **sizes)
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,13 @@ from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.lookups import recall_asked, recall_ids
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_of
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, unrounded
+from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
 from separatrix.proofs.derivations.parts.overwriting import Moves, delta_head, moves, note_sums
 from separatrix.proofs.derivations.parts.reading import readout
 from separatrix.proofs.derivations.parts.reflections import tame
 from separatrix.proofs.derivations.tracked import Inputs
-from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import ARITHMETIC, Columns, Exactly, lowest
+from separatrix.proofs.exact import Columns, Exactly, lowest
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, lowest_bits, whole
 from separatrix.tasks import Recall
 from separatrix.tasks.recall import PROMISED
@@ -100,21 +99,14 @@ def derive(task: Recall, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     if task.form not in PROMISED:
         read = np.concatenate([read, np.zeros_like(read[:1])])
     margin = readout(model, Enclosure.point(read, arithmetic), "behind the key asked for")
-    formats = [exact_formats(part, exactly.digits) for part in parts]
-    exactly.digits.hold(arithmetic)
     said = ("the key asked for", "whether the last key was it", "what stood behind it")
     used = [delta_head(part).value_numbers for part in parts]
-    return Derived(
-        [
-            entry(part.place, mechanism=part.mixer.mechanism.name, keeps=what, numbers=number)
-            for part, what, number in zip(parts, said, used, strict=True)
-        ],
-        margin,
-        {"carriers": 3, "head_dim": 1, "value_dim": max(used)},
-        arithmetic=ARITHMETIC,
-        formats=formats[0],
-        exact=True,
-    )
+    layers = [
+        (part, {"keeps": what, "numbers": number})
+        for part, what, number in zip(parts, said, used, strict=True)
+    ]
+    sizes = {"carriers": 3, "head_dim": 1, "value_dim": max(used)}
+    return unrounded(layers, exactly.digits, arithmetic, margin, **sizes)
 
 
 def _check_read(model: Model, parts: Sequence[Live], embedded: Columns) -> None:

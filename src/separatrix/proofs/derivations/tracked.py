@@ -18,8 +18,8 @@ from torch import nn
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_of
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, unrounded
+from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
 from separatrix.proofs.derivations.parts.reading import leads
 from separatrix.proofs.derivations.parts.reflections import (
     Followed,
@@ -30,8 +30,7 @@ from separatrix.proofs.derivations.parts.reflections import (
     updates_of,
     used_numbers,
 )
-from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, Exactly
+from separatrix.proofs.exact import Columns, Digits, Exactly
 from separatrix.proofs.machine import Array, Enclosure
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
@@ -124,34 +123,23 @@ def derive_tracking(
         acting = (first.b[tracking.first], later.b[tracking.later])
         used = max(used, *(int((b != 0).sum(1).max(initial=0)) for b in acting))
     margin = _read_out(model, part, inputs, tracking, reached, written, whole)
-    formats = exact_formats(part, digits)
-    digits.hold(arithmetic)
     # how many states prompts lead to, a number for each head; the binary digits that hold every
     # number and partial sum: of the weights' format, and of float32 for sums over keys and, in
     # parallel, over chunks of updates
-    said = entry(
-        part.place,
-        mechanism=mixer.mechanism.name,
-        reflections=used,
-        states=" and ".join(f"{len(found.states)}" for found in reached),
-        digits=digits.own,
-        float32_digits=digits.summed,
-        chunk=mixer.chunk,
-    )
+    said = {
+        "reflections": used,
+        "states": " and ".join(f"{len(found.states)}" for found in reached),
+        "digits": digits.own,
+        "float32_digits": digits.summed,
+        "chunk": mixer.chunk,
+    }
     sizes = {
         "carriers": 1,
         "heads": len(heads),
         "head_dim": max(found.states.shape[1] for found in reached),
         "value_dim": max(found.states.shape[2] for found in reached),
     }
-    return Derived(
-        [said],
-        margin,
-        sizes,
-        arithmetic=ARITHMETIC,
-        formats=formats,
-        exact=True,
-    )
+    return unrounded([(part, said)], digits, arithmetic, margin, **sizes)
 
 
 def _read_out(

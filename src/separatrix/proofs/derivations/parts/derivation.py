@@ -16,7 +16,14 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import down
-from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
+from separatrix.proofs.derivations.parts.live_parts import Live
+from separatrix.proofs.entries import (
+    UNPROVED,
+    construction_statement,
+    entry,
+    unproved_statement,
+)
+from separatrix.proofs.exact import ARITHMETIC, Digits
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -69,6 +76,32 @@ def derived(
     }
     entries = [layer.entry for layer in layers]
     return Derived(entries, margin, used, "; ".join(said), (arithmetic.name,))
+
+
+def unrounded(
+    layers: Sequence[tuple[Live, dict[str, Any]]],
+    digits: Digits,
+    arithmetic: Arithmetic,
+    margin: Fraction,
+    **sizes: int,
+) -> Derived:
+    """A proof in which nothing is rounded: layers, what is said of each, and the digits that all of
+    it takes. Raises CheckFailed where the arithmetic does not hold these, or a layer declares a
+    format that does not.
+    """
+    formats = digits.formats()
+    for part, _ in layers:
+        declared = part.mixer.mechanism.formats
+        if not declared <= {*formats, "fp64"}:
+            raise CheckFailed(
+                f"{part.where} declares {', '.join(sorted(declared))}, and nothing is rounded only"
+                f" in {', '.join(formats)}: {digits.own} binary digits are asked for"
+            )
+    digits.hold(arithmetic)
+    entries = [
+        entry(part.place, mechanism=part.mixer.mechanism.name, **said) for part, said in layers
+    ]
+    return Derived(entries, margin, sizes, ARITHMETIC, formats, exact=True)
 
 
 class Derive(Protocol[_Asked]):

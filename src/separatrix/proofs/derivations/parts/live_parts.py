@@ -23,7 +23,6 @@ from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, Where, steps
 from separatrix.proofs.entries import Left
-from separatrix.proofs.exact import Digits
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, linear, mlp
 from separatrix.stacks.mechanisms import Mechanism
 
@@ -379,18 +378,6 @@ def declared_otherwise(model: Model, arithmetic: Arithmetic) -> str | None:
                 " which no mixer computes here, and in which scores may overflow"
             )
     return None
-
-
-def exact_formats(part: Live, digits: Digits) -> tuple[str, ...]:
-    """The formats that hold so many digits. Raises CheckFailed where the layer declares another."""
-    formats = digits.formats()
-    declared = part.mixer.mechanism.formats
-    if not declared <= {*formats, "fp64"}:
-        raise CheckFailed(
-            f"{part.where} declares {', '.join(sorted(declared))}, and nothing is rounded only in"
-            f" {', '.join(formats)}: {digits.own} binary digits are asked for"
-        )
-    return formats
 
 
 def _all_zero(module: nn.Module) -> bool:
