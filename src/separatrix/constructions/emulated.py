@@ -123,18 +123,13 @@ class Emulated:
 
     def _added(self, terms: list[Array]) -> Array:
         """The sum of a list, in the order chosen."""
-        if self.order == "sequential":
-            return reduce(lambda total, term: self._rounded(total + term), terms)
-        while len(terms) > 1:
-            pairs = zip(terms[::2], terms[1::2], strict=False)
-            odd = terms[-1:] if len(terms) % 2 else []
-            terms = [self._rounded(left + right) for left, right in pairs] + odd
-        return terms[0]
+        return self._summed(np.stack(terms, -1))
 
     def _summed(self, terms: Array) -> Array:
         """The sum over the last axis, in the order chosen."""
         if self.order == "sequential":
-            return self._added(list(np.moveaxis(terms, -1, 0)))
+            rows = np.moveaxis(terms, -1, 0)
+            return reduce(lambda total, term: self._rounded(total + term), rows)
         while terms.shape[-1] > 1:
             even = terms.shape[-1] // 2 * 2
             paired = self._rounded(terms[..., 0:even:2] + terms[..., 1:even:2])

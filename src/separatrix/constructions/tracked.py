@@ -320,11 +320,9 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     _gate(mixer, 0, space, 1.0)
     _gate(mixer, mixer.heads // mixer.qk, space, -1.0)
     keep(mixer)
-    for number, row in enumerate(range(space["read"].start, space["read"].stop)):
-        mixer.o.weight[row, number] = float(N)
+    put(mixer.o.weight, space["read"], factor=float(N))
     second = mixer.heads // mixer.qk
-    for number, row in enumerate(range(space["carried"].start, space["carried"].stop)):
-        mixer.o.weight[row, second * mixer.dv + number] = 1.0
+    put(mixer.o.weight[:, second * mixer.dv :], space["carried"])
     _gather(mlp_after(model, place), space, weights)
     codes = np.array(weights)[rows[:, : k - 1]] - min(weights)
     nearest(model, space["ends"], torch.from_numpy(codes).float())

@@ -25,6 +25,7 @@ import numpy as np
 
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.balls import exp_bounds
+from separatrix.proofs.derivations.parts.gates import each
 from separatrix.proofs.derivations.parts.recurrent_maps import Maps
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import (
@@ -37,7 +38,6 @@ from separatrix.proofs.machine import (
 
 _CHUNK = 64
 _OURS = 1 + 2.0**-40
-_STEEPEST = 500.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,10 +247,8 @@ def _rise(found: Written) -> float:
 
 
 def _exp(x: Array, end: int) -> Array:
-    clipped = np.maximum(x, -_STEEPEST)
-    found = np.array([exp_bounds(y, y)[end] if y else 1.0 for y in clipped.ravel().tolist()])
-    found = found.reshape(x.shape)
-    return found if end else np.where(x < -_STEEPEST, 0.0, found)
+    found = np.where(x == 0, 1.0, each(x, exp_bounds, end))
+    return found if end else np.where(x < -500, 0.0, found)
 
 
 def _capped(

@@ -12,7 +12,7 @@ from a state that is bounded whatever came before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -40,8 +40,7 @@ from separatrix.proofs.machine import (
 _OURS = 1 + 2.0**-40
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """One quantity at the place, a row for each thing that may stand there; at the last token; at
     any place before the two; and at any place at all.
     """
@@ -52,13 +51,10 @@ class Seen:
     anywhere: Enclosure
 
     def map(self, function: Callable[[Enclosure], Enclosure]) -> Seen:
-        views = (self.place, self.last, self.before, self.anywhere)
-        return Seen(*(function(one) for one in views))
+        return Seen(*map(function, self))
 
     def times(self, other: Seen, what: str) -> Seen:
-        ours = (self.place, self.last, self.before, self.anywhere)
-        theirs = (other.place, other.last, other.before, other.anywhere)
-        return Seen(*(times(x, y, what) for x, y in zip(ours, theirs, strict=True)))
+        return Seen(*(times(x, y, what) for x, y in zip(self, other, strict=True)))
 
 
 def _held(stream: Stream, place: int, at_place: Enclosure, where: str) -> Seen:
@@ -104,6 +100,11 @@ def _convolved(conv: Convolution, x: Seen, what: str) -> Seen:
     )
 
 
+def _inputs(mixer: MambaMixer | RGLRUMixer, held: Seen, where: str) -> Seen:
+    u = _map(held, array(mixer.v.weight), where)
+    return u if mixer.conv is None else _convolved(mixer.conv, u, where)
+
+
 def short_convolution(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
     mixer, where = part.mixer, part.where
     assert isinstance(mixer, ShortConvolutionMixer)
@@ -117,9 +118,7 @@ def short_convolution(stream: Stream, part: Live, place: int, at_place: Enclosur
 def mamba(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
     mixer, where = part.mixer, part.where
     assert isinstance(mixer, MambaMixer)
-    u = _map(_held(stream, place, at_place, where), array(mixer.v.weight), where)
-    if mixer.conv is not None:
-        u = _convolved(mixer.conv, u, where)
+    u = _inputs(mixer, _held(stream, place, at_place, where), where)
     steps = u.map(lambda x: _steps(mixer, x, where))
     b = u.map(lambda x: _read(mixer, "b", x, where))
     c = u.map(lambda x: _read(mixer, "c", x, where))
@@ -214,9 +213,7 @@ def _read(mixer: MambaMixer, name: str, u: Enclosure, where: str) -> Enclosure:
 def rglru(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
     mixer, where = part.mixer, part.where
     assert isinstance(mixer, RGLRUMixer)
-    u = _map(_held(stream, place, at_place, where), array(mixer.v.weight), where)
-    if mixer.conv is not None:
-        u = _convolved(mixer.conv, u, where)
+    u = _inputs(mixer, _held(stream, place, at_place, where), where)
     speed = softplus(_point(mixer.rate[None], stream), f"{where}, rate")
     opened, gated = (
         u.map(

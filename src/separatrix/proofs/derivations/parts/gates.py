@@ -76,11 +76,13 @@ def _ends(x: Enclosure, bounds: Bounds, what: str) -> tuple[Array, Array]:
     """At or below, and at or above, what a function that rises gives."""
     if float(x.size.max(initial=0.0)) > _MOST:
         raise CheckFailed(f"{what}: its argument may be {float(x.size.max()):g}")
-    return _each(x.low, bounds, 0), _each(x.high, bounds, 1)
+    return each(x.low, bounds, 0), each(x.high, bounds, 1)
 
 
-def _each(x: Array, bounds: Bounds, end: int) -> Array:
-    """One end of the bounds at each number; equal numbers are asked for once."""
+def each(x: Array, bounds: Bounds, end: int) -> Array:
+    """One end of the bounds at each number, taken as +-500 beyond that; equal numbers are asked for
+    once.
+    """
     clipped = np.clip(x, -_LAST, _LAST)
     found, inverse = np.unique(clipped, return_inverse=True)
     values = np.array([bounds(number, number)[end] for number in found.tolist()])

@@ -50,10 +50,10 @@ from separatrix.mixers.loglinear import (
 )
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.rwkv import DECAY, RWKV6Mixer, RWKVMixer
-from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import exp_bounds
 from separatrix.proofs.derivations.parts.arriving import Written
 from separatrix.proofs.derivations.parts.gates import (
+    each,
     exponential,
     log_sigmoid,
     sigmoid,
@@ -346,9 +346,7 @@ def features(name: str, x: Enclosure) -> Enclosure:
         return x.spanning(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
     if name == "taylor":
         return _taylor(x)
-    low = _elu(x.low, x.arithmetic)[0]
-    high = _elu(x.high, x.arithmetic)[1]
-    return x.spanning(np.maximum(low, 0.0), high)
+    return _elu(x)
 
 
 def _taylor(x: Enclosure) -> Enclosure:
@@ -370,20 +368,13 @@ def _taylor(x: Enclosure) -> Enclosure:
     )
 
 
-def _elu(x: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:
-    """At or below, and at or above, elu(x) + 1 as computed."""
+def _elu(x: Enclosure) -> Enclosure:
+    """elu(x) + 1."""
     # elu, and the rounding of the sum
-    off = (arithmetic.gate_units + 2) * float(arithmetic.summed)
-    found, inverse = np.unique(x, return_inverse=True)
-    low = np.empty_like(found)
-    high = np.empty_like(found)
-    for place, number in enumerate(found.tolist()):
-        if number >= 0:
-            low[place] = (number + 1) * (1 - off)
-            high[place] = (number + 1) * (1 + off)
-        else:
-            # e^x falls to nothing: what is below -500 is bounded by that of -500
-            below, over = exp_bounds(max(number, -500.0), max(number, -500.0))
-            low[place] = (0.0 if number < -500 else below) - off
-            high[place] = over + off
-    return low[inverse].reshape(x.shape), high[inverse].reshape(x.shape)
+    off = (x.arithmetic.gate_units + 2) * float(x.arithmetic.summed)
+    below, over = (each(np.minimum(y, 0), exp_bounds, end) for end, y in enumerate((x.low, x.high)))
+    # e^x falls to nothing: what is below -500 is bounded by that of -500
+    below = np.where(x.low < -500, 0.0, below)
+    low = np.where(x.low >= 0, (x.low + 1) * (1 - off), below - off)
+    high = np.where(x.high >= 0, (x.high + 1) * (1 + off), over + off)
+    return x.spanning(np.maximum(low, 0.0), high)
