@@ -95,27 +95,29 @@ def former_option(command: str, option: str) -> str:
 def now(name: str, words: Sequence[str]) -> str:
     """The line to type today for a command of an earlier version; "" for one that never was."""
     words = list(words)
-    if name == "tasks" and words[:1] in (["sample"], ["export"]):
-        return _line("task", ["task", *(words[1:2] or ["NAME"]), words[0], *words[2:]])
-    if name in ("theorems", "mechanisms", "presets", "constructions", "tasks"):
-        return _line("list", ["list", name, *(words[1:] if words[:1] == ["show"] else words)])
-    if name == "audit":
-        return _line("task", ["task", *(words[:1] or ["NAME"]), "audit", *words[1:]])
-    if name == "evaluate":
-        task, rest = _taken("--task", words)
-        return _line("task", ["task", task or "NAME", "evaluate", *rest])
-    if name == "sweep":
-        return _line("train", ["train", *words])
-    if name == "precision":
-        given = {"--formats", "--bits"} & {word.partition("=")[0] for word in words}
-        asked = [] if given else ["--formats", "fp64,fp32,bf16,fp16"]
-        return _line("list", ["list", "constructions", *words, *asked])
-    if name == "experiment":
-        told = {"--recorded", "--rows", "--check"} & {word.partition("=")[0] for word in words}
-        if told or not words or words[0].startswith("-"):
-            return _line("list", ["list", "experiments", *words])
-        return _line("train", ["train", *words])
-    return ""
+    given = {word.partition("=")[0] for word in words}
+    first, *rest = words or ["NAME"]
+    match name:
+        case "tasks" if first in ("sample", "export"):
+            return _line("task", [*(rest[:1] or ["NAME"]), first, *rest[1:]])
+        case "theorems" | "mechanisms" | "presets" | "constructions" | "tasks":
+            return _line("list", [name, *(rest if first == "show" else words)])
+        case "audit":
+            return _line("task", [first, "audit", *rest])
+        case "evaluate":
+            task, others = _taken("--task", words)
+            return _line("task", [task or "NAME", "evaluate", *others])
+        case "precision":
+            asked = [] if given & {"--formats", "--bits"} else ["--formats", "fp64,fp32,bf16,fp16"]
+            return _line("list", ["constructions", *words, *asked])
+        case "experiment" if (
+            first.startswith("-") or not words or given & {"--recorded", "--rows", "--check"}
+        ):
+            return _line("list", ["experiments", *words])
+        case "experiment" | "sweep":
+            return _line("train", words)
+        case _:
+            return ""
 
 
 def _taken(option: str, words: list[str]) -> tuple[str, list[str]]:
@@ -129,9 +131,9 @@ def _taken(option: str, words: list[str]) -> tuple[str, list[str]]:
 
 
 def _line(command: str, words: list[str]) -> str:
-    """The words as one line for a shell, their options as they are called today."""
+    """A command of today as one line for a shell, its options as they are called now."""
     former = FORMER.get(command, {})
-    said: list[str] = []
+    said = [command]
     reasons: list[str] = []
     rest = list(words)
     while rest:

@@ -42,6 +42,9 @@ _TYPE = re.compile(
     r"(?P<word>word )?(?P<kind>\w+)(?P<many>\*?)(?P<needed>[?!]?)"
     r"(?: (?P<low>[\d.]+?)?\.\.(?P<high>[\d.]+)?)?(?: = (?P<default>.*))?"
 )
+_COMPLETES = dict.fromkeys(("model", "models", "base", "config", "layouts"), "presets")
+_COMPLETES |= {"task": "tasks", "target": "mechanisms"}
+"""What the shell completes of an option or word, unless its row in the table says it."""
 _NAMES = {"json": "as_json", "import": "imports", "dry-run": "dry_run"}
 """Options -> what a command finds them under, where it is another name."""
 
@@ -69,7 +72,7 @@ def _declared(name: str, row: Any) -> click.Parameter:
     if match["low"] or match["high"]:
         ends = (None if end is None else _KINDS[kind](end) for end in match.group("low", "high"))
         more["type"] = _RANGES[kind](*ends)
-    if done := more.pop("complete", ""):
+    if done := more.pop("complete", _COMPLETES.get(name, "")):
         more["autocompletion"] = _completing(done)
     if name == "import":
         more["callback"] = _import_all
@@ -155,8 +158,9 @@ def command(body: Callable[[Asked], Answer]) -> TyperCommand:
         if answer.code:
             raise typer.Exit(answer.code)
 
-    rows = COMMANDS[name]["takes"] | {"json": True}
-    takes = [_declared(one, row) for one, row in rows.items()]
+    rows = {**COMMANDS[name]["takes"]}
+    rows |= {"import": rows.get("import", True), "json": True}
+    takes = [_declared(one, row) for one, row in rows.items() if row]
     return _Command(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
 
 
@@ -212,13 +216,6 @@ def stack(
     return resolve(named(text), settings=settings, pattern=pattern)
 
 
-def chosen_sizes(sizes: Sequence[str] | None) -> Settings:
-    """The sizes set by hand. Raises what `Settings.parse` raises."""
-    from separatrix.stacks.architecture.settings import Settings
-
-    return Settings.parse(sizes or ())
-
-
 def named(text: str) -> str:
     """The text itself, or standard input where it is `-`."""
     return _read_input() if text.strip() == STDIN else text
@@ -227,22 +224,21 @@ def named(text: str) -> str:
 def _read_input() -> str:
     from separatrix.stacks.architecture.file import LARGEST_FILE
 
+    def refused(why: str) -> SpecError:
+        return SpecError(f"standard input {why}; `-` reads a config.json or a spec from it")
+
     # None where a program was started without a standard input
     if sys.stdin is None:
-        raise SpecError("standard input is closed; `-` reads a config.json or a spec from it")
+        raise refused("is closed")
     raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
-        raise SpecError(
-            f"standard input has more than {LARGEST_FILE // 2**20} MiB; a config.json has less"
-        )
+        raise refused(f"has more than {LARGEST_FILE // 2**20} MiB")
     try:
         text = raw.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
-        raise SpecError(
-            "standard input is no UTF-8 text; `-` reads a config.json or a spec"
-        ) from None
+        raise refused("is no UTF-8 text") from None
     if not text:
-        raise SpecError("standard input is empty; `-` reads a config.json or a spec from it")
+        raise refused("is empty")
     return text
 
 

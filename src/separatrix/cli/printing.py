@@ -6,13 +6,9 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.core.document import Document, Table
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 COLOURS = {
     "SOLVABLE": "bold blue",
@@ -59,18 +55,13 @@ class Told(Answer):
         return self.shown
 
 
-def console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
 def show(document: Document) -> None:
     """Prints a document, on a terminal with its statuses coloured."""
     import typer
+    from rich.console import Console
     from rich.text import Text
 
-    target = console()
+    target = Console(highlight=False)
     if not target.is_terminal:
         typer.echo(document.text(target.width))
         return

@@ -243,8 +243,10 @@ def run_jobs(
                 job = left.pop(ticket)
                 results[job] = _result(job, back)
             done = total - sum(job.cost for job in left.values())
-            time_left = _eta(done, total, time.monotonic() - start, workers)
-            report(done, total, (f"{len(results)}/{len(jobs)} jobs", time_left))
+            # at the pace so far; before a twentieth is done, at the expected one
+            pace = (time.monotonic() - start) / done if done > total / 20 else 1 / workers
+            left_said = f"about {clock(pace * (total - done))} left"
+            report(done, total, (f"{len(results)}/{len(jobs)} jobs", left_said))
     return results
 
 
@@ -256,10 +258,3 @@ def _result(job: Job, back: Envelopes | Exception | Lost) -> Envelopes:
             f"{job.title}: {back.reason}; what is done is saved, and the same command goes on"
         )
     return back
-
-
-def _eta(done: float, total: float, spent: float, workers: int) -> str:
-    """Time left at the pace so far; before a twentieth is done, at the expected pace."""
-    pace = spent / done if done > total / 20 else 1 / workers
-    left = max(0.0, pace * total - spent) if done <= total / 20 else pace * (total - done)
-    return f"about {clock(left)} left"

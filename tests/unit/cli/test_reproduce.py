@@ -1,4 +1,4 @@
-"""What the main job tells of its progress: time left, by hand, and nothing where JSON is wanted."""
+"""What the main job tells of its progress: nothing where JSON is wanted."""
 
 from __future__ import annotations
 
@@ -6,26 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 
 from separatrix.cli.main import run
-from separatrix.cli.reproduce import _eta
 from separatrix.core.document import Document
-
-
-@each(
-    "done, spent, left",
-    [
-        (10, 5, "about 0:45 left"),  # half a second for each that was expected: 90 more
-        (50, 200, "about 3:20 left"),
-        (100, 90, "about 0:00 left"),
-        (0, 0, "about 0:50 left"),  # two workers for 100 seconds of work
-        (1, 20, "about 0:30 left"),  # too early for a pace of its own
-        (1, 80, "about 0:00 left"),
-    ],
-)
-def test_time_left(done: float, spent: float, left: str) -> None:
-    assert _eta(done, 100, spent, 2) == left
 
 
 @pytest.mark.parametrize("as_json", [True, False])

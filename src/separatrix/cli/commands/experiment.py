@@ -45,7 +45,11 @@ def described(name: str, asked: Asked) -> Told:
     if asked.seed is not None and not asked.check:
         raise SpecError("--seed says which run --check draws; give both, or neither")
     if rows is None:
-        table = _recorded(wanted)
+        if (table := read(wanted.name)) is None:
+            raise SpecError(
+                f"the package holds no results of {wanted.name}; `separatrix train {wanted.name}`"
+                " makes them"
+            )
         return _check(wanted, table, asked) if asked.check else _told(wanted, table, out)
 
     results = of_lines(checked_lines(rows))
@@ -79,16 +83,6 @@ def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
         raise CheckFailed(text)
     data = {"found": found.found, "labels": found.row.labels, "said": text}
     return Told(data, Document(Line(text)))
-
-
-def _recorded(wanted: Experiment) -> Table:
-    table = read(wanted.name)
-    if table is None:
-        raise SpecError(
-            f"the package holds no results of {wanted.name}; `separatrix train {wanted.name}` makes"
-            " them"
-        )
-    return table
 
 
 def _told(wanted: Experiment, table: Table, out: Path | None) -> Told:

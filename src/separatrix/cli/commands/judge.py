@@ -12,7 +12,7 @@ from separatrix.cards.design.search import design as search
 from separatrix.cards.design.space import Choices, space_of, task_for_context
 from separatrix.cards.facts import MEASURED, opened
 from separatrix.cli.asked import Cards
-from separatrix.cli.options import Asked, chosen_sizes, command, named, pairs, stack, tokens
+from separatrix.cli.options import Asked, command, named, pairs, stack, tokens
 from separatrix.cli.printing import Answer, Told
 from separatrix.cli.report.card import Outlined
 from separatrix.cli.report.charts import curves, fronts
@@ -38,7 +38,7 @@ def analyze(asked: Asked) -> Answer:
     """One screen about a model: what it carries and reads, what some weights provably do and none
     do, each with the number that decides it.
     """
-    settings = chosen_sizes(asked.set)
+    settings = Settings.parse(asked.set or ())
     serving = Serving.parse(asked.memory, asked.weights, asked.batch, settings)
     why = "" if asked.why is None else opened(asked.why)
     if asked.context is not None:
@@ -65,8 +65,8 @@ def compare(asked: Asked) -> Answer:
     """
     models, plot = asked.models, asked.plot
     why = "" if asked.why is None else opened(asked.why)
-    settings = chosen_sizes(asked.set)
-    servings = _servings(models, asked.memory, asked.weights or [], asked.batch, settings)
+    settings = Settings.parse(asked.set or ())
+    servings = _servings(asked, settings)
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
     stacks = _stacks([named(model) for model in models], settings)
@@ -91,23 +91,18 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     curves(found).write(path)
 
 
-def _servings(
-    models: Sequence[str],
-    memory: str | None,
-    weights: Sequence[str],
-    batch: int,
-    settings: Settings,
-) -> list[Serving]:
+def _servings(asked: Asked, settings: Settings) -> list[Serving]:
     """What each model is served with. Raises SizeError for more sizes of weights than one, unless
     there is one for each model.
     """
+    models, weights = asked.models, asked.weights or []
     if len(weights) not in (0, 1, len(models)):
         raise SizeError(
             f"--weights is given {len(weights)} times for {len(models)} models; give it once for"
             " all, or once for each in their order"
         )
     each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
-    return [Serving.parse(memory, own, batch, settings) for own in each]
+    return [Serving.parse(asked.memory, own, asked.batch, settings) for own in each]
 
 
 def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:

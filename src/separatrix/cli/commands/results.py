@@ -23,6 +23,7 @@ from separatrix.cards.answered import (
     sealed,
 )
 from separatrix.cli.commands.evidence import CONSTRUCTED
+from separatrix.cli.options import Asked
 from separatrix.cli.printing import Told
 from separatrix.core.document.plot import check_plot
 from separatrix.core.errors import ConfigError, EvidenceError, OutputError, SizeError, SpecError
@@ -73,23 +74,15 @@ def is_released(folder: str) -> bool:
 
 
 def evaluate(
-    folder: str,
-    tasks: Sequence[Task | TextTask],
-    *,
-    number: int | None,
-    seed: int,
-    shots: int | None,
-    out: Path | None,
-    shown: bool,
-    whole: bool = False,
+    folder: str, tasks: Sequence[Task | TextTask], asked: Asked, shots: int | None, *, whole: bool
 ) -> Told:
-    """Asks a checkpoint every task: its accuracy beside what is proved of it. With `out` replies
-    are kept, and the same command goes on from them; `shown`: whether progress is; `whole`: whether
-    values of several tokens each are written as words of one.
+    """Asks a checkpoint every task: its accuracy beside what is proved of it. With --out replies
+    are kept, and the same command goes on from them; `whole`: whether values of several tokens each
+    are written as words of one.
     """
     from separatrix.models.released import Released
 
-    where = Path(folder).expanduser()
+    where, out, seed = Path(folder).expanduser(), asked.out, asked.seed
     config = load_json(where / "config.json")
     released = Released.load(where)
     words = released.tokenizer is not None
@@ -104,10 +97,10 @@ def evaluate(
         raise SpecError(
             f"{folder}: the folder has no tokenizer, which tells tokens; leave --tokens out"
         )
-    total = number or (IN_WORDS if words else IN_IDS)
+    total = asked.number or (IN_WORDS if words else IN_IDS)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    with bar("asking", shown=shown, unit=" questions") as advance:
+    with bar("asking", shown=not asked.as_json, unit=" questions") as advance:
         for done, task in enumerate(tasks):
             if words:
                 split, instead = _values(released, task, whole)
@@ -143,12 +136,9 @@ def evaluate(
             rows.append(found.to_json())
             if out is not None:
                 own = {
-                    "right": found.right,
-                    "log_probability": found.log_probability,
-                    "credit": found.credit,
+                    name: getattr(found, name) for name in ("right", "log_probability", "credit")
                 }
-                sealed_own = canonical(sealed(header | own))
-                write_atomic(_place(out, task) / OWN, sealed_own + "\n")
+                write_atomic(_place(out, task) / OWN, canonical(sealed(header | own)) + "\n")
     return Told(rows, document(rows, list(dict.fromkeys(notes))))
 
 

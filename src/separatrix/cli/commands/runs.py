@@ -39,7 +39,7 @@ def runs(asked: Asked) -> Answer:
         return summed(_summary(asked.store, asked.sweep))
     if action == "list":
         return _list(asked)
-    return _export([Path(one) for one in others], asked.store, asked.sweep, asked.status)
+    return _export([Path(one) for one in others], asked)
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
@@ -87,11 +87,20 @@ def _show(key: str, store: Path) -> Told:
     return Told(plain(row, metrics, earlier), description(row, metrics, earlier))
 
 
-def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:
+def _export(files: list[Path], asked: Asked) -> Told:
     """All runs as one table, with typed columns; parquet needs the extra "export"."""
+    store, sweep, status = asked.store, asked.sweep, asked.status
     out, *others = files
     if out.suffix == PAGE:
-        return _write_page(files, store, sweep, status)
+        from separatrix.cli.report.sweeps import markdown
+
+        if others or status is not None:
+            left = others or "--status"
+            raise SpecError(f"{out}: a page sums a whole sweep up; leave {left} out")
+        if out.exists():
+            raise OutputError(f"{out}: the file exists; remove it or choose another name")
+        write_atomic(out, markdown(_summary(store, sweep)))
+        return _written(files, f"the summary written to {out}")
     metrics = others[0] if others else None
     from separatrix.training.sweeps.exporting import check_outputs, write_metrics, write_runs
 
@@ -111,18 +120,6 @@ def _export(files: list[Path], store: Path, sweep: str | None, status: str | Non
 
 def _written(files: list[Path], *lines: str) -> Told:
     return Told({"files": list(map(str, files))}, Document(*map(Line, lines)))
-
-
-def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:
-    from separatrix.cli.report.sweeps import markdown
-
-    out, *others = files
-    if others or status is not None:
-        raise SpecError(f"{out}: a page sums a whole sweep up; leave {others or '--status'} out")
-    if out.exists():
-        raise OutputError(f"{out}: the file exists; remove it or choose another name")
-    write_atomic(out, markdown(_summary(store, sweep)))
-    return _written(files, f"the summary written to {out}")
 
 
 def _summary(store: Path, sweep: str | None) -> Summary:

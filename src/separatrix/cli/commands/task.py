@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.cli.commands.listing import explained
 from separatrix.cli.options import Asked, command, pairs, used
@@ -27,9 +28,6 @@ from separatrix.tasks.measured import best_of, level, measured
 from separatrix.tasks.resized import resized
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 from separatrix.theory.fails.a_accuracy import check_answers
-
-if TYPE_CHECKING:
-    from separatrix.models.stored.accuracy import Tally
 
 MOST_SHOWN = 1000
 DRAWN, PROBED, ASKED = 3, 4000, 2048
@@ -94,17 +92,13 @@ def _sample(text: str, asked: Asked) -> Told:
             " export them"
         )
     batch = made.sample(number, rng)
-    if labels:
-        pairs = list(zip(*(part.tolist() for part in token_labels(made, batch)), strict=True))
-        data: list[dict[str, Any]] = [{"input_ids": row, "labels": own} for row, own in pairs]
-        heads = ("input_ids", "labels")
-    else:
-        pairs = list(zip(*(part.tolist() for part in batch), strict=True))
-        due = "targets" if made.several else "target"
-        data = [{"tokens": row, due: own} for row, own in pairs]
-        heads = ("input", "target")
-        if not made.several:
-            pairs = [(row, [-1] * (len(row) - 1) + [own]) for row, own in pairs]
+    parts = token_labels(made, batch) if labels else batch
+    pairs = list(zip(*(part.tolist() for part in parts), strict=True))
+    heads = ("input_ids", "labels") if labels else ("input", "target")
+    names = heads if labels else ("tokens", "targets" if made.several else "target")
+    data = [dict(zip(names, pair, strict=True)) for pair in pairs]
+    if not labels and not made.several:
+        pairs = [(row, [-1] * (len(row) - 1) + [own]) for row, own in pairs]
 
     def shown(answer: int) -> str:
         return "." if answer < 0 and not labels else str(answer)
@@ -294,19 +288,13 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
 
     if is_released(folder):
         record = record_of(folder)
-        return evaluate(
-            folder,
+        if record is not None:
+            asks = _made_for(name, asked.n, record.task)
+        else:
             # a checkpoint made for no task: sizes but n are given
-            _made_for(name, asked.n, record.task)
-            if record
-            else [parse_any_task(text) for text in _ladder(name, asked.n)],
-            number=asked.number,
-            seed=asked.seed,
-            shots=_shots(asked.rows),
-            out=asked.out,
-            shown=not asked.as_json,
-            whole=_whole(asked.tokens),
-        )
+            asks = [parse_any_task(text) for text in _ladder(name, asked.n)]
+        whole = _whole(asked.tokens)
+        return evaluate(folder, asks, asked, _shots(asked.rows), whole=whole)
     if not holds_model(folder):
         raise SpecError(
             f"'{folder[:200]}' is no folder of a causal language model (config.json and weights),"
@@ -324,31 +312,30 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
         tasks = _made_for(name, asked.n, found.task)
         for one in tasks:
             reads(found.model, parse_task(found.task), one)
-        counts: list[Tally] = []
+        data: list[dict[str, Any]] = []
         for one in tasks:
             told = tally(found.model, one, tested, evaluation_stream(asked.seed))
             check_answers(found.model.architecture, one, [(told.right, told.due)], tested)
-            counts.append(told)
-            advance(len(counts), len(tasks))
-    data = [
-        {
-            "task": one.spec,
-            "tokens": one.length,
-            "correct": told.correct,
-            "total": tested,
-            "interval": list(wilson(told.correct, tested)),
-            "right": told.right,
-            "due": told.due,
-            "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
-            "bits": told.bits,
-            "chance": str(one.chance),
-            "seed": asked.seed,
-        }
-        for one, told in zip(tasks, counts, strict=True)
-    ]
+            data.append(
+                {
+                    "task": one.spec,
+                    "tokens": one.length,
+                    "correct": told.correct,
+                    "total": tested,
+                    "interval": list(wilson(told.correct, tested)),
+                    "right": told.right,
+                    "due": told.due,
+                    "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
+                    "bits": told.bits,
+                    "chance": str(one.chance),
+                    "seed": asked.seed,
+                }
+            )
+            advance(len(data), len(tasks))
+    several = any(one.several for one in tasks)
     made = "trained" if found.trained else "constructed"
     head = Line(f"{found.model.architecture.spec}  {made} for  {found.task}")
-    return Told(data, Document(head, rows_table(_counted(tasks, counts, tested))))
+    return Told(data, Document(head, rows_table([_counted(row, several) for row in data])))
 
 
 def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
@@ -392,17 +379,14 @@ def _shots(texts: Sequence[str] | None) -> int | None:
     return found["train"]
 
 
-def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> list[dict[str, str]]:
-    several = any(one.several for one in tasks)
-    return [
-        {
-            "task": one.spec,
-            "tokens": f"{one.length:,}",
-            "accuracy": accuracy(told.right, told.due),
-            "right": f"{told.right:,} of {told.due:,}",
-            "95 % over prompts": interval(told.right, told.due, tested),
-            **({"whole prompts": accuracy(told.correct, tested)} if several else {}),
-            "chance": guessed(one.chance),
-        }
-        for one, told in zip(tasks, counts, strict=True)
-    ]
+def _counted(row: dict[str, Any], several: bool) -> dict[str, str]:
+    right, due, tested = row["right"], row["due"], row["total"]
+    return {
+        "task": row["task"],
+        "tokens": f"{row['tokens']:,}",
+        "accuracy": accuracy(right, due),
+        "right": f"{right:,} of {due:,}",
+        "95 % over prompts": interval(right, due, tested),
+        **({"whole prompts": accuracy(row["correct"], tested)} if several else {}),
+        "chance": guessed(Fraction(row["chance"])),
+    }

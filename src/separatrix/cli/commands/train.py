@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -183,20 +182,16 @@ def _saved(file: Path) -> str:
 
 def _standing(run: Run) -> Callable[[Trainer], list[str]]:
     """How a training stands, in words: step, loss and accuracy, steps per second, time left."""
-    first: tuple[int, float] | None = None
     metric = ""
 
     def words(trainer: Trainer) -> list[str]:
-        nonlocal first, metric
+        nonlocal metric
         for one in trainer.metrics():
             metric = f"loss {one.loss:.3f}, {100 * one.accuracy:.1f} %"
         step = f"{trainer.step:,}/{run.steps:,} steps"
-        now = time.monotonic()
-        if first is None or trainer.step == first[0]:
-            # the first steps take longer than the others
-            first = first or (trainer.step, now)
+        if not trainer.step or not trainer.seconds:
             return [step, metric]
-        pace = (now - first[1]) / (trainer.step - first[0])
+        pace = trainer.seconds / trainer.step
         left = pace * (run.steps - trainer.step)
         if run.seconds:
             left = min(left, max(0.0, run.seconds - trainer.seconds))

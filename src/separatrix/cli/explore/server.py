@@ -120,14 +120,11 @@ class Handler(BaseHTTPRequestHandler):
             asked = json.loads(body)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(asked, dict):
-            return None
-        stacks, context = asked.get("stacks"), asked.get("context")
-        if not isinstance(stacks, list) or not 1 <= len(stacks) <= 2:
-            return None
-        if not isinstance(context, str) or not all(isinstance(text, str) for text in stacks):
-            return None
-        return Question(tuple(stacks), context, tuple(self.server.given.items()))
+        match asked:
+            case {"stacks": [str()] | [str(), str()] as stacks, "context": str(context)}:
+                return Question(tuple(stacks), context, tuple(self.server.given.items()))
+            case _:
+                return None
 
     def _answer(self, question: Question) -> None:
         """A line of JSON for each part; the end of the connection ends them."""

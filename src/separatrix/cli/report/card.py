@@ -14,8 +14,8 @@ from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, Row,
 from separatrix.cards.question import Bound, Grade
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
+    EXPLAINED,
     cost_rows,
-    costs_explained,
     costs_json,
     costs_notes,
     memory_text,
@@ -225,7 +225,7 @@ def _costs(facts: CardFacts) -> list[Part]:
     found = facts.costs
     rows = [(f"  {title}", *map(said, found.at)) for title, said in cost_rows(found)]
     columns = ("Cost of a token after", *(tokens(cost.context) for cost in found.at))
-    notes = (*costs_notes(found), costs_explained())
+    notes = (*costs_notes(found), EXPLAINED)
     return [Heading(), Table(rows, columns), *(Line(f"  {note}") for note in notes)]
 
 
@@ -367,6 +367,7 @@ class Outlined(Answer):
         """As `card_json`, null where a number depends on a size that is not known."""
         outline, context = self.outline, self.context
         check_context(context)
+        question, text = _verdict(outline)
         known = outline.known
         rows = memory.rows(known, context) if known else ()
         cache: dict[str, Any] = {
@@ -383,17 +384,8 @@ class Outlined(Answer):
             "pattern": "".join(memory.symbols(outline)),
             "cache": cache | {"total_bytes": None},
             "verdicts": [
-                {
-                    "question": question,
-                    "task": None,
-                    "status": "OPEN",
-                    "theorem": "none",
-                    "n": None,
-                    "text": text,
-                    "sizes": {},
-                    "assumptions": list(outline.notes),
-                }
-                for question, text in _verdicts(outline)
+                {"question": question, "task": None, "status": "OPEN", "theorem": "none"}
+                | {"n": None, "text": text, "sizes": {}, "assumptions": list(outline.notes)}
             ],
             "assumptions": list(outline.notes),
             "unknown": [
@@ -410,12 +402,13 @@ class Outlined(Answer):
             if number and kind != "total"
         )
         sets = " ".join(f"--set {name}=..." for name in outline.missing)
+        question, text = _verdict(outline)
         like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
         return Document(
             Heading(outline.name, f"{len(outline):,} layers: {kinds}"),
             Line(fold(data["pattern"])),
             Heading(f"At {tokens(self.context)}"),
-            *(Line(f"  {question}   OPEN: {text}") for question, text in _verdicts(outline)),
+            Line(f"  {question}   OPEN: {text}"),
             Heading("Not known"),
             Line(f"  {', '.join(data['unknown'])}"),
             Line(f"  sizes are not guessed; supply them: {sets}{like}"),
@@ -431,16 +424,11 @@ def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int |
     }
 
 
-def _verdicts(outline: Outline) -> list[tuple[str, str]]:
+def _verdict(outline: Outline) -> tuple[str, str]:
+    """What is said whatever the sizes."""
+    unknown = "depends on the sizes that are not known"
     parts = [part for layer, _ in outline.counted() for part in layer]
     if any(part.reading or part.name == "loglinear" for part in parts):
-        return [("what it can compute", "depends on the sizes that are not known")]
-    return [
-        (
-            "recall of one of n facts",
-            (
-                "fails from some n on (Theorem I: the cache is bounded); which n depends on the"
-                " sizes that are not known"
-            ),
-        )
-    ]
+        return "what it can compute", unknown
+    bites = f"fails from some n on (Theorem I: the cache is bounded); which n {unknown}"
+    return "recall of one of n facts", bites

@@ -19,6 +19,15 @@ class Pair(NamedTuple):
     crossings: Sequence[Crossing]
 
 
+EXPLAINED = (
+    "Decode: scores and weighted values over what the token sees, indexers, states and short"
+    " convolutions. Prefill: the same for each token of a prompt, in the mean; kernels that work in"
+    " chunks do somewhat more. Read: what the token takes of the cache, its own entry included;"
+    " blocks and tokens that are not chosen are kept and not read, states are written back besides."
+    " Where query heads share keys and choose blocks for themselves, they are taken to choose"
+    " different ones."
+)
+"""What each row counts, in plain English."""
 UNKNOWN = "not known"
 ANY = "any number"
 MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
@@ -93,18 +102,6 @@ def _whole(known: Weights) -> str:
     met, total = known.read(1), known.total
     share = "" if met + known.embedding == total else f" of {format_count(total)}"
     return f"whole token: and 2 for each of {format_count(met)} weights{share} that it meets"
-
-
-def costs_explained() -> str:
-    """What each row counts, in plain English."""
-    return (
-        "Decode: scores and weighted values over what the token sees, indexers, states and short"
-        " convolutions. Prefill: the same for each token of a prompt, in the mean; kernels that"
-        " work in chunks do somewhat more. Read: what the token takes of the cache, its own entry"
-        " included; blocks and tokens that are not chosen are kept and not read, states are written"
-        " back besides. Where query heads share keys and choose blocks for themselves, they are"
-        " taken to choose different ones."
-    )
 
 
 def costs_json(costs: Costs) -> dict[str, Any]:

@@ -27,21 +27,15 @@ from separatrix.core.numbers.amounts import format_share
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.layout import in_runs
-from separatrix.theory.fails.a_accuracy import Ceiling, trained_ceiling
+from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 FORMS = {
-    "collision": (
-        "Two prompts that leave the same cache and have different answers: the model must answer"
-        " one of them wrongly."
-    ),
-    "block_swap": (
-        "Two prompts whose blocks send the same messages and have different answers: the model must"
-        " answer one of them wrongly."
-    ),
-    "two_runs": (
-        "Two runs of tokens that differ in one token where they meet: the model answers both"
-        " prompts alike, and their right answers differ."
-    ),
+    "collision": "Two prompts that leave the same cache and have different answers: the model must"
+    " answer one of them wrongly.",
+    "block_swap": "Two prompts whose blocks send the same messages and have different answers: the"
+    " model must answer one of them wrongly.",
+    "two_runs": "Two runs of tokens that differ in one token where they meet: the model answers"
+    " both prompts alike, and their right answers differ.",
     "wrong_answer": "A prompt that the model answers wrongly.",
 }
 SHOWN_WHOLE = 48
@@ -140,18 +134,13 @@ def trained_table(measured: Sequence[tuple[str, Measurement | None]], n: int) ->
         if m is None:
             rows.append((name, "not trained", "", ""))
             continue
-        ceiling = ceiling_of(m)
+        ceiling = trained_ceiling(Architecture.parse(m.architecture), parse_task(m.task))
         bounded = ceiling is not None and ceiling.at_most < WHOLE
         most = percent(ceiling.at_most) if ceiling is not None and bounded else ""
         diverged = f", {m.diverged} diverged" if m.diverged else ""
         reached = share_text(Fraction(median(m.correct)) / m.total)
         rows.append((name, reached, f"{m.solved} of {len(m.seeds)}{diverged}", most))
     return Table(rows, (f"n = {n:,}", "median", "solved", "highest"), labels=True)
-
-
-def ceiling_of(measured: Measurement) -> Ceiling | None:
-    """Theorem A's ceiling of a trained stack; None where it does not speak of the task."""
-    return trained_ceiling(Architecture.parse(measured.architecture), parse_task(measured.task))
 
 
 def share_text(share: Fraction) -> str:

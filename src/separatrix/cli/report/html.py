@@ -37,23 +37,14 @@ _MEANINGS = {
     "FAILS": "no weights do it, at the n in the cell",
     "OPEN": "neither is known at this size",
 }
-_CHECK = (
-    (
-        "■ proved",
-        "a theorem on exact integers or in ball arithmetic, or explicit weights with"
-        " margins enclosed for all inputs of the size; no floating-point number decides",
-    ),
-    (
-        "◆ witnessed",
-        "a concrete model that goes wrong: the prompts, the cache they leave behind,"
-        " and the answer; the checker runs the model again on them",
-    ),
-    (
-        "● measured",
-        "trained accuracy on fresh inputs: every seed with its own 95 % interval over its test"
-        " prompts; a low accuracy proves nothing by itself",
-    ),
-)
+_CHECK = {
+    "■ proved": "a theorem on exact integers or in ball arithmetic, or explicit weights with"
+    " margins enclosed for all inputs of the size; no floating-point number decides",
+    "◆ witnessed": "a concrete model that goes wrong: the prompts, the cache they leave behind, and"
+    " the answer; the checker runs the model again on them",
+    "● measured": "trained accuracy on fresh inputs: every seed with its own 95 % interval over its"
+    " test prompts; a low accuracy proves nothing by itself",
+}
 
 
 def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = NO_LINKS) -> str:
@@ -77,7 +68,7 @@ def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = NO_LI
     if seen.models:
         parts.append(_section("models", "Real models", show(*_models(seen.models))))
     settings = [(label(key), number(value)) for key, value in seen.settings.items()]
-    rows = [*_CHECK, *settings, ("records", number(len(seen.records)))]
+    rows = [*_CHECK.items(), *settings, ("records", number(len(seen.records)))]
     checked = show(
         Line("One command derives every claim again without the code that found it:"),
         Plot("the command", ["separatrix verify evidence.json"]),

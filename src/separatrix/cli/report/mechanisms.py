@@ -95,42 +95,38 @@ def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, in a family behind those of
     the classes; "" if there is none.
     """
-    texts: dict[str, list[str]] = {}
-    for known, (module, cls) in _mixer_classes():
-        if known == name:
-            texts.setdefault(module, []).append(cls)
     own: list[str] = []
     shared: list[str] = []
-    for module, classes in texts.items():
-        path = Path(__file__).parents[2].joinpath(*module.split(".")[1:]).with_suffix(".py")
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        family = len({cls for _, (other, cls) in _mixer_classes() if other == module}) > 1
-        said = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in classes)
-        # one line would be the title again
-        own += [text for n in said if family and "\n" in (text := ast.get_docstring(n) or "")]
-        shared.append(ast.get_docstring(tree) or "")
+    for file, classes in _mixers().items():
+        here = [cls for cls, known in classes.items() if known == name]
+        if here:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            said = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in here)
+            docs = [ast.get_docstring(n) or "" for n in said if len(classes) > 1]
+            # one line would be the title again
+            own += [text for text in docs if "\n" in text]
+            shared.append(ast.get_docstring(tree) or "")
     title = f"{MECHANISMS[name].title}."
     return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
 
 
 @cache
-def _mixer_classes() -> list[tuple[str, tuple[str, str]]]:
-    """(mechanism, (module, class)) of the tables of mixers, read and not imported, as torch is."""
-    path = Path(__file__).parents[2] / "mixers" / "__init__.py"
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    homes = {
-        alias.name: node.module or ""
-        for node in body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    found = []
-    for table in (n.value for n in body if isinstance(n, ast.AnnAssign)):
-        if isinstance(table, ast.Dict):
-            for key, cls in zip(table.keys, map(ast.unparse, table.values), strict=True):
+def _mixers() -> dict[Path, dict[str, str]]:
+    """File -> its classes of mixers -> their mechanisms, by the tables of mixers; these are read
+    and not imported, as torch is.
+    """
+    home = Path(__file__).parents[2] / "mixers"
+    files: dict[str, Path] = {}
+    found: dict[Path, dict[str, str]] = {}
+    for node in ast.parse((home / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            path = home.joinpath(*(node.module or "").split(".")[2:]).with_suffix(".py")
+            files |= {alias.name: path for alias in node.names}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
                 # other forms of a mechanism stand behind a tuple, its name the first
-                name = ast.literal_eval(key or ast.Constant(""))
-                found.append((name if isinstance(name, str) else name[0], (homes[cls], cls)))
+                name, cls = ast.literal_eval(key or ast.Constant("")), ast.unparse(value)
+                found.setdefault(files[cls], {})[cls] = name if isinstance(name, str) else name[0]
     return found
 
 

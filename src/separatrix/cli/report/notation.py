@@ -28,25 +28,18 @@ _WORDS = {
 _ASCII_WORD = re.compile(
     r">=|<=|!=|->|\+/-|(?<![A-Za-z])(?:Omega|Theta|sigma|eps|beta)(?![A-Za-z])"
 )
-_TIMES = re.compile(r"(?<=\d) x (?=\d)")
-_SUBSCRIPT = re.compile(r"(?<![A-Za-z0-9_])([A-Za-zσβ])_(\d+)(?![A-Za-z0-9_])")
-_POWER = re.compile(r"(?<=[\w)])\^(-?\d+|n)\b(?![.,]\d)")
 _INDEX_OR_UNDERSCORE = re.compile(
     r"((?:(?<=_)|(?<![A-Za-z0-9]))(?:[A-Za-z]|sigma)_(?:\d+|[a-z])(?![A-Za-z0-9_]))|_"
 )
-_LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_HIGH = str.maketrans("-0123456789n", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ")
 _MOST_DIGITS = 24
 
 
 def formula(text: str) -> str:
-    """`text` with unicode for its ASCII relations, Greek letters, indices and powers of one number,
-    and without control characters: n_1 >= 10^6 becomes n₁ ≥ 10⁶.
+    """`text` with unicode for its ASCII relations and Greek letters, and without control
+    characters: n >= 5 becomes n ≥ 5. Indices and powers stay, so that a task can be copied.
     """
     text = "".join(c if c.isprintable() else " " for c in text)
-    text = _TIMES.sub(" × ", _ASCII_WORD.sub(lambda match: _WORDS[match[0]], text))
-    text = _SUBSCRIPT.sub(lambda m: m[1] + m[2].translate(_LOW), text)
-    return _POWER.sub(lambda m: m[1].translate(_HIGH), text)
+    return _ASCII_WORD.sub(lambda match: _WORDS[match[0]], text)
 
 
 def number(value: Any) -> str:

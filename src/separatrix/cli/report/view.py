@@ -175,7 +175,12 @@ def view(body: Mapping[str, Any]) -> View:
             name = f"cell {place[0]} x {place[1]}"
             if (status := cell["status"]) not in SIGNS:
                 raise EvidenceError(f"{name} has the status {status!r}; it is {' or '.join(SIGNS)}")
-            found = tuple(_record(records, digest, name) for digest in cell["records"])
+            if lost := [digest[:12] for digest in cell["records"] if digest not in records]:
+                raise EvidenceError(
+                    f"{name} refers to the record {lost[0]}, which is missing; write the bundle"
+                    " again with `separatrix reproduce`"
+                )
+            found = tuple(records[digest] for digest in cell["records"])
             ends = {"row": by_key[place[0]], "column": by_key[place[1]], "records": found}
             told = {one.name: cell[one.name] for one in fields(Cell) if one.name not in ends}
             cells[place] = Cell(**ends, **told)
@@ -195,12 +200,3 @@ def view(body: Mapping[str, Any]) -> View:
             f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"
             " `separatrix reproduce`"
         ) from None
-
-
-def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidence:
-    if digest not in records:
-        raise EvidenceError(
-            f"{where} refers to the record {digest[:12]}, which is missing; write the bundle again"
-            " with `separatrix reproduce`"
-        )
-    return records[digest]
