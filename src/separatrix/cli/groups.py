@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.resources import files
-from itertools import groupby
 from shlex import join
 from typing import Any
 
@@ -24,10 +23,12 @@ TABLE: dict[str, Any] = tomllib.loads(
 )
 COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
 HEADINGS = {
-    heading: {name: COMMANDS[name]["line"] for name in names}
-    for heading, names in groupby(COMMANDS, lambda name: COMMANDS[name]["group"])
+    heading: {name: COMMANDS[name]["line"] for name in names.split()}
+    for heading, names in TABLE["groups"].items()
 }
 """Heading -> the commands below it, each in a line."""
+ABOUT = ("home", "line", "example", "uses")
+"""What stands in a command's table beside what it takes."""
 EXAMPLES: dict[str, str] = {name: one["example"] for name, one in COMMANDS.items()}
 """Command -> one use that works."""
 
@@ -42,7 +43,7 @@ class Commands(TyperGroup):
         """The file of a command is loaded when it is asked for."""
         if cmd_name not in COMMANDS:
             return None
-        home = import_module(f"separatrix.cli.commands.{COMMANDS[cmd_name].get('file', cmd_name)}")
+        home = import_module(f"separatrix.cli.commands.{COMMANDS[cmd_name].get('home', cmd_name)}")
         own = cmd_name.replace("-", "_")
         return getattr(home, own if hasattr(home, own) else f"{own}_")
 

@@ -17,7 +17,7 @@ import typer
 from click.core import ParameterSource
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
-from separatrix.cli.groups import COMMANDS, TABLE
+from separatrix.cli.groups import ABOUT, COMMANDS, TABLE
 from separatrix.cli.printing import Answer, Told, show
 from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import SpecError, Stopped, UnknownNameError
@@ -158,7 +158,7 @@ def command(body: Callable[[Asked], Answer]) -> TyperCommand:
         if answer.code:
             raise typer.Exit(answer.code)
 
-    rows = {**COMMANDS[name]["takes"]}
+    rows = {one: row for one, row in COMMANDS[name].items() if one not in ABOUT}
     rows |= {"import": rows.get("import", True), "json": True}
     takes = [_declared(one, row) for one, row in rows.items() if row]
     return _Command(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
