@@ -94,19 +94,20 @@ def test_compare_names_the_context_at_which_two_designs_change_places(
 
 
 def test_crossings_in_words() -> None:
-    assert ": the first less " in crossed(Crossing("decode", (Since(1, -1),)))
-    assert ": alike " in crossed(Crossing("decode", (Since(1, 0),)))
+    names = ("A", "B")
+    assert ": A less " in crossed(Crossing("decode", (Since(1, -1),)), names)
+    assert ": alike " in crossed(Crossing("decode", (Since(1, 0),)), names)
     several = Crossing("decode", (Since(1, 1), Since(7, 0), Since(8, -1), Since(1000, 1)))
-    pieces = crossed(several).partition(": ")[2].split("; ")
-    assert [re.findall(r"second|first|alike|\d[\d,]*", one) for one in pieces] == [
-        ["second", "6"],
+    pieces = crossed(several, names).partition(": ")[2].split("; ")
+    assert [re.findall(r"^\w+|\d[\d,]*", one) for one in pieces] == [
+        ["B", "6"],
         ["alike", "7"],
-        ["first", "8", "999"],
-        ["second", "1,000"],
+        ["A", "8", "999"],
+        ["B", "1,000"],
     ]
-    assert "less at 1; " in crossed(Crossing("decode", (Since(1, 1), Since(2, 0))))
-    assert "take turns" in crossed(Crossing("decode", None))
-    found = crossings_json([Pair(("A", "B"), (several, Crossing("kept", None)))])[0]
+    assert "less at 1; " in crossed(Crossing("decode", (Since(1, 1), Since(2, 0))), names)
+    assert "take turns" in crossed(Crossing("decode", None), ("A" * 30, "B"))
+    found = crossings_json([Pair(names, (several, Crossing("kept", None)))])[0]
     assert found["kept"] is None
     assert found["decode"][1:3] == [{"from": 7, "less": None}, {"from": 8, "less": 0}]
 

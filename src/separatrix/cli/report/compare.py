@@ -85,7 +85,7 @@ def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) 
     alike = [one.asks for one in asked if not one.kind]
     alike += [row.label for row in priced if not row.differs]
     notes = [
-        crossed(crossing)
+        crossed(crossing, pair.names)
         for pair in pairs
         for crossing in pair.crossings
         if len(cards) == 2 and any(since.token > EARLY for since in crossing.since or ())
@@ -136,7 +136,7 @@ def compared_why_document(
         parts += [Heading(), _table(cards, rows)]
     for pair in pairs if asked in ("costs", ALL) else ():
         parts.append(Heading(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens"))
-        parts += [Line(f"  {crossed(crossing)}") for crossing in pair.crossings]
+        parts += [Line(f"  {crossed(crossing, pair.names)}") for crossing in pair.crossings]
     return Document(*parts)
 
 

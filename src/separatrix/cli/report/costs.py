@@ -29,6 +29,7 @@ EXPLAINED = (
 )
 """What each row counts, in plain English."""
 UNKNOWN = "not known"
+_LONGEST_NAME = 24
 ANY = "any number"
 MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
 
@@ -151,14 +152,16 @@ def _serving_json(costs: Costs) -> dict[str, Any]:
     return found
 
 
-def crossed(crossing: Crossing) -> str:
-    """What is compared, and which of two has less from which context on: "bytes read: the first
-    less up to 1,023 tokens; alike at 1,024; the second less from 1,025 on".
+def crossed(crossing: Crossing, names: tuple[str, str]) -> str:
+    """What is compared, and which of two has less from which context on: "bytes read: A less up to
+    1,023 tokens; alike at 1,024; B less from 1,025 on". Long names are not said each time.
     """
+    if max(map(len, names)) > _LONGEST_NAME or names[0] == names[1]:
+        names = ("the first", "the second")
     what = MEASURES[crossing.what]
     if crossing.since is None:
         return f"{what}: they take turns, block by block: no context from which one stays below"
-    who = {-1: "the first less", 0: "alike", 1: "the second less"}
+    who = {-1: f"{names[0]} less", 0: "alike", 1: f"{names[1]} less"}
     ends = [since.token - 1 for since in crossing.since[1:]]
     pieces: list[str] = []
     for (token, sign), end in zip_longest(crossing.since, ends):
