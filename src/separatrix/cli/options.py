@@ -42,8 +42,10 @@ _TYPE = re.compile(
     r"(?P<word>word )?(?P<kind>\w+)(?P<many>\*?)(?P<needed>[?!]?)"
     r"(?: (?P<low>[\d.]+?)?\.\.(?P<high>[\d.]+)?)?(?: = (?P<default>.*))?"
 )
-_COMPLETES = {"task": "tasks", "target": "mechanisms"} | {
-    name: "presets" for name in ("model", "models", "base", "config", "layouts")
+_COMPLETES = {
+    "task": "tasks",
+    "target": "mechanisms",
+    **dict.fromkeys(("model", "models", "base", "config", "layouts"), "presets"),
 }
 """What the shell completes of an option or word, unless its row in the table says it."""
 _NAMES = {"json": "as_json", "import": "imports", "dry-run": "dry_run"}
