@@ -67,6 +67,7 @@ SMALL = {
         "mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4
     ),
     "induction-noisy-recall": Family("noisy-recall:n=2,noise={},K=2,V=2,N=1", "noise"),
+    "induction-twosum": Family("twosum:n={},M=6", "n", 1),
 }
 """Families with fewer inputs at a size, for constructions whose own have too many."""
 _BATCH = 1 << 12

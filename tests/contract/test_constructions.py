@@ -121,6 +121,7 @@ def test_cards_know_which_constructions_are_built() -> None:
             "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4",
             "induction-mqar",
         ),
+        ("full(rope=true)*2 @ head_dim=32", "twosum:n=8,M=13,form=query", "induction-twosum"),
         ("full*2", "qsa:n=12,q=3,V=4,sets=5", "qsa"),
         ("full(conv=3)", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "mqar"),
         ("full*3", "seqcomp:L=2,m=4,n_1=2", "seqcomp"),
@@ -255,6 +256,7 @@ SLOW = (
     "induction-recall",
     "induction-mqar",
     "induction-noisy-recall",
+    "induction-twosum",
 )
 """Of these tasks there are many tiny sizes with thousands of inputs, or many layers."""
 EACH = pytest.mark.parametrize(

@@ -54,6 +54,7 @@ TASKS = {
     "induction-recall": "recall:n=3,K=4,V=2,form=present",
     "induction-mqar": "mqar:vocab_size=4,input_seq_len=6,num_kv_pairs=1",
     "induction-noisy-recall": "noisy-recall:n=2,noise=1,K=3,V=2,N=1",
+    "induction-twosum": "twosum:n=4,M=6,form=query",
     "khop": "khop:n=12,V=4,k=2",
     "counting": "counting:n=9,V=2,form=ones",
     "qsa": "qsa:n=4,q=2,V=2,sets=2",

@@ -106,6 +106,7 @@ CONSTRUCTED = {
     "induction-mqar": "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4",
     "induction-noisy-recall": "noisy-recall:n=4,noise=4,K=7,V=4",
     "induction-cgram": "cgram:n=26,V=8,c=2",
+    "induction-twosum": "twosum:n=8,M=13,form=query",
     "khop": "khop:n=24,V=4,k=4",
     "counting": "counting:n=9",
     "encoder": "seqcomp:L=2,m=4,n_1=2",

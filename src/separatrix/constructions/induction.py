@@ -21,8 +21,16 @@ beside those that tell the first layer of places (parts/offsets.py). The head of
     score = s^2 (c B - 2 hamming), over the tokens that stand before
 
 `none`, which nobody asks for, keeps a norm of keys from making much of what is left of 0 where no
-token stands. Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895, for
-the two layers; the weights are ours.
+token stands. 2-Sum per query looks up what would cancel its last token, and whether it does:
+
+    partner    B       bits of -t
+    differs    1       written by the MLP of layer 2: sum |partner - read|
+
+    Q x = s partner    K x = s before    V x = before
+
+Where none cancels, whatever is averaged differs in a bit, so that the sum is 2 at least; the logits
+are (differs, 1). Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895,
+for the two layers; the weights are ours.
 
 Short convolutions write `before` at once, without a start token; `one`, which is 1 at every token,
 opens them. Letters that are missing before the first tokens are 0. No place is asked for, and none
@@ -46,12 +54,12 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
 )
 from separatrix.constructions.parts.readers import InPairs, Read, Reader
-from separatrix.constructions.parts.spaces import Spaces, signs, threshold
-from separatrix.models.model import Model
+from separatrix.constructions.parts.spaces import Spaces, put, signs, threshold
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
-from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
+from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task, TwoSum
 from separatrix.theory.written import INDUCTION, before_of, bits_for, slots
 
 
@@ -71,11 +79,10 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     parts = places_of([first], tokens)
     for one in heads:
         parts |= one.asks(tokens)
-    alone = int(before == 1)
+    alone, cancels = int(before == 1), isinstance(task, TwoSum)
     many = before * bits + alone
-    space = Spaces(
-        **parts, code=bits, none=alone, fetched=many, before=many, read=bits, answer=bits
-    )
+    parts |= {"code": bits, "none": alone, "fetched": many, "before": many, "read": bits}
+    space = Spaces(**parts, **({"partner": bits, "differs": 1} if cancels else {"answer": bits}))
     placed = "address" in parts
     model = empty_model(
         task, architecture, width=space.width, hidden=2 * many, bos=True, placed=placed
@@ -90,8 +97,10 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         one.write(model, space, read, target)
     threshold(mlp_after(model, first.place), space["fetched"], space["before"])
     reader = Reader(second.place, start=second.start)
-    asked = [(space["code"], SCALE), (space.first("before", many - bits - alone), SCALE)]
-    found: Read = {"value": [(space["code"], 1.0)], "target": space["read"]}
+    asked = [(space["partner" if cancels else "code"], SCALE)]
+    asked.append((space.first("before", many - bits - alone), SCALE))
+    value = space.first("before", bits) if cancels else space["code"]
+    found: Read = {"value": [(value, 1.0)], "target": space["read"]}
     if second.slow is None:
         reader.write(model, query=asked, key=[(space["before"], SCALE)], **found)
     else:
@@ -100,11 +109,29 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         held = many - alone * (softmax_head(model, second.place).k_norm is None)
         key = [(space.first("before", held), SCALE)]
         reader.write_slow(model, slow, query=asked, key=key, **found)
+    if cancels:
+        partners = -np.arange(task.vocabulary) % task.vocabulary
+        model.embed.weight[:-1, space["partner"]] = signs(partners, bits)
+        _write_check(mlp_after(model, second.place), space)
+        # logits (differs, 1)
+        put(model.head.weight.T[space["differs"]].T, slice(0, 1))
+        model.head.bias[1] = 1.0
+        return model
     threshold(mlp_after(model, second.place), space["read"], space["answer"])
     first_answer = task.first_value if isinstance(task, MQAR) else 0
     ids = first_answer + np.arange(task.answers)
     model.head.weight[:, space["answer"]] = signs(ids, bits)
     return model
+
+
+def _write_check(mlp: MLP, space: Spaces) -> None:
+    """differs, as in the line above."""
+    bits = space["partner"].stop - space["partner"].start
+    for unit in range(2 * bits):
+        sign = 1.0 if unit < bits else -1.0
+        mlp.up.weight[unit, space["partner"].start + unit % bits] = sign
+        mlp.up.weight[unit, space["read"].start + unit % bits] = -sign
+        mlp.down.weight[space["differs"], unit] = 1.0
 
 
 @recipe(
@@ -159,4 +186,4 @@ def _recipe(task: type[Any]) -> Recipe[Any]:
     )
 
 
-RECIPES = tuple(map(_recipe, (Recall, MQAR, NoisyRecall, CGram)))
+RECIPES = tuple(map(_recipe, (Recall, MQAR, NoisyRecall, CGram, TwoSum)))

@@ -96,6 +96,7 @@ FAMILIES = {
     ),
     "induction-noisy-recall": Family("noisy-recall:n=2,noise={},K=64,V=4", "noise"),
     "induction-cgram": Family("cgram:n={},V=2048,c=2", "n", 11),
+    "induction-twosum": Family("twosum:n={},M=64", "n"),
     "indexed-retrieval": Family("eva:n={},V=4", "n", 4),
     "qsa": Family("qsa:n={},q=2,V=4,sets=8", "n", 4),
     "automaton": Family("eva:n={},V=2", "n"),

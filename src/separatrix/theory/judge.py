@@ -54,12 +54,14 @@ THEOREMS: dict[str, Theorem] = {
         Construction(
             "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False
         ),
-        Construction("lookup", ("cgram", "recall", "mqar", "noisy-recall"), recall.lookup),
+        Construction("match2", ("twosum",), contents.match2),
+        Construction(
+            "lookup", ("cgram", "recall", "mqar", "noisy-recall", "twosum"), recall.lookup
+        ),
         Construction("copying", ("copying",), recall.copying, start_token=False),
         Construction("counting", ("counting",), contents.counting),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True),
         steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
-        Construction("match2", ("twosum",), contents.match2),
         Construction("pairs", ("twosum",), contents.pairs),
         Construction("equality", ("equality",), contents.equality),
         Construction("neighbour", ("neighbour",), contents.neighbour),

@@ -605,6 +605,8 @@ def before_of(task: Task) -> int:
 def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     if isinstance(task, Recall) and (task.question != "last" or task.form not in PROMISED):
         raise SizeError(f"{task.spec}: a key that is promised, and asked for last, is found")
+    if isinstance(task, TwoSum) and task.form != "query":
+        raise SizeError(f"{task.spec}: what cancels the last token is found; use form=query")
     if task.vocabulary > MOST_TOLD:
         raise SizeError(f"{task.spec}: at most {MOST_TOLD:,} token ids are told apart")
     before, bits = before_of(task), bits_for(task.vocabulary)
@@ -703,7 +705,9 @@ def _found(task: Lookup, stack: Architecture, form: str) -> list[Want]:
 
 
 COUNTED = ("counted-parity", "counted-modular")
-INDUCTION = {name: f"induction-{name}" for name in ("recall", "mqar", "noisy-recall", "cgram")}
+INDUCTION = {
+    name: f"induction-{name}" for name in ("recall", "mqar", "noisy-recall", "cgram", "twosum")
+}
 MULTIPLIED = tuple(f"multiplied-{task}" for task in ("parity", "modular", "permutation", "group"))
 WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     "retrieval": _found,
@@ -833,6 +837,7 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "lookup": {
         **{f"recall:{form}": (INDUCTION["recall"],) for form in PROMISED},
         **{name: (INDUCTION[name],) for name in ("mqar", "noisy-recall", "cgram")},
+        "twosum:query": (INDUCTION["twosum"],),
     },
     "recall": {"recall": ("recall",), "mqar": ("mqar",)},
     "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},

@@ -339,3 +339,48 @@ def test_codes_that_half_formats_hold_are_compared_as_exactly_as_in_float32(
     with torch.inference_mode():
         found = copy.deepcopy(built.model).bfloat16()(torch.from_numpy(tokens)).argmax(-1).tolist()
     assert found == task.answer(tokens).tolist()
+
+
+GATED = f"{SLOW.replace('=500000', '=500000, gate=sigmoid')}"
+STACKED = ("", ROTATED, SLOW, SLOW_NORMED, GATED)
+
+
+@each("stack", STACKED)
+@each("text", ["twosum:n=3,M=6,form=query", "twosum:n=4,M=5,form=query"])
+def test_what_would_cancel_is_looked_up_and_compared(text: str, stack: str) -> None:
+    """0 and M/2 cancel themselves, and the last token is no earlier one."""
+    built = made(text, stack)
+    tokens = every([built.task.vocabulary] * built.task.length)
+    logits = logits_of(built.model)(tokens, None)[:, 0]
+    cancelled = ((tokens[:, :-1] + tokens[:, -1:]) % built.task.vocabulary == 0).any(1)
+    lead = np.where(cancelled, logits[:, 1] - logits[:, 0], logits[:, 0] - logits[:, 1])
+    assert lead.min() >= float(built.record.proof["final_margin"])
+
+
+@each(
+    "name, rows, by",
+    [
+        # a bit that is not compared, one way or both; one that counts for what cancels
+        ("blocks.1.mlp.up.weight", [0, 3], 0.0),
+        ("blocks.1.mlp.down.weight", slice(None), -1.0),
+        ("blocks.1.mlp.down.weight", slice(None), 0.5),
+        ("head.weight", slice(None), 0.25),
+    ],
+)
+def test_what_may_average_to_what_cancels_is_refused(
+    name: str, rows: slice | list[int], by: float
+) -> None:
+    built = made("twosum:n=4,M=6,form=query")
+    model = copy.deepcopy(built.model)
+    model.get_parameter(name)[rows] *= by
+    with pytest.raises(CheckFailed):
+        DERIVATIONS["induction-twosum"].proved(built.task, model, FP32)
+
+
+def test_two_layers_are_for_the_query_form() -> None:
+    task = parse_task("twosum:n=4,M=6,form=decision")
+    with pytest.raises(SizeError, match="form=query"):
+        construct(task, None, "induction-twosum")
+    model = made("twosum:n=4,M=6,form=query").model
+    with pytest.raises(CheckFailed, match="query form"):
+        DERIVATIONS["induction-twosum"].proved(task, model, FP32)

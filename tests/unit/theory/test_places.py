@@ -46,17 +46,25 @@ def test_rotations_alone_find_places(task: Task) -> None:
     assert "(base 500,000, 128 dimensions" in source
 
 
-@pytest.mark.parametrize("task", [PAIRS, QUERY], ids=lambda task: task.form)
-def test_contents_do_not_compare_under_rotation(task: Task) -> None:
-    status, sentence, _ = decided(f"full*3 @ {LLAMA}", task)
+@pytest.mark.parametrize(("layers", "task"), [("full*3", PAIRS), ("full", QUERY)])
+def test_contents_do_not_compare_under_rotation(layers: str, task: Task) -> None:
+    status, sentence, _ = decided(f"{layers} @ {LLAMA}", task)
     assert status == "OPEN"
     assert "rotations turn every" in sentence
     # 16 bits and two tags
-    assert decided(f"full*3 @ {LLAMA}, rope_dim=110", task)[0] == "SOLVABLE"
-    status, sentence, _ = decided(f"full*3 @ {LLAMA}, rope_dim=112", task)
+    assert decided(f"{layers} @ {LLAMA}, rope_dim=110", task)[0] == "SOLVABLE"
+    status, sentence, _ = decided(f"{layers} @ {LLAMA}, rope_dim=112", task)
     assert status == "OPEN"
     assert "leave 16 key dimensions" in sentence
     assert "takes 18" in sentence
+
+
+def test_what_would_cancel_is_looked_up_in_slow_pairs() -> None:
+    """A layer before brings every token the one before it, so that the last one is left out."""
+    status, sentence, _ = decided(f"full*2 @ {LLAMA}", QUERY)
+    assert status == "SOLVABLE"
+    assert "16 bits in its slowest pairs" in sentence
+    assert decided(f"window(size=1) + full @ {LLAMA}", QUERY)[0] == "OPEN"
 
 
 @pytest.mark.parametrize("task", [EVA, STEPS, EQUAL], ids=lambda task: task.name)

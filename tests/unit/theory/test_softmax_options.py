@@ -80,8 +80,8 @@ def test_a_latent_behind_a_norm_holds_contents_twice(latent: int, wanted: str) -
     """7 bits of M = 128 and two tags, twice, and a value. Three numbers of cosines would fit, but
     tokens' latents are scaled to one length, and theirs are not equally long.
     """
-    for task in (QUERY, PAIR):
-        assert status(f"mla(latent={latent})*2 @ heads=1, head_dim=16", task) == wanted
+    for layers, task in ((1, QUERY), (2, PAIR)):
+        assert status(f"mla(latent={latent})*{layers} @ heads=1, head_dim=16", task) == wanted
 
 
 def test_queries_from_a_latent_are_rounded_once_more() -> None:

@@ -24,7 +24,9 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations import lookups
+from separatrix.proofs.derivations.parts.averaged import averaged_apart
 from separatrix.proofs.derivations.parts.compared import Compared, least_of
+from separatrix.proofs.derivations.parts.counted import around
 from separatrix.proofs.derivations.parts.derivation import (
     Derivation,
     Derived,
@@ -35,18 +37,26 @@ from separatrix.proofs.derivations.parts.hops import Heads
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.queries import Lead
-from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, numbers, readout
+from separatrix.proofs.derivations.parts.reading import (
+    CHUNK,
+    Reading,
+    all_of,
+    lead_of,
+    numbers,
+    readout,
+)
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.parts.taps import exact_taps
 from separatrix.proofs.derivations.parts.turning import Told, at_any_distance
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, stacked
-from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
+from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task, TwoSum
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
 
 MOST_COMPARED = 1 << 16
 _BRINGS = "the tokens at these offsets"
 _FINDS = "what stood behind the same tokens"
+_CANCELS = "the token that would cancel the last one"
 _FOLLOWED = "what followed the context, letter by letter"
 
 
@@ -54,14 +64,36 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
     if isinstance(task, Recall) and (task.question != "last" or task.form not in PROMISED):
         raise CheckFailed("this construction is about a key that stands among the pairs before it")
-    if task.vocabulary > MOST_COMPARED:
-        raise CheckFailed(f"{task.vocabulary:,} token ids are too many to compare one by one")
+    _check_few(task)
     before = task.c if isinstance(task, CGram) else 1
     first, second = live_of(model, 2, placed=False, start=True)
     brought, views = _brought(task, model, first, before, arithmetic)
     found, margin = _found(task, model, second, views, task.length + 1, _FINDS)
     heads = {"most_heads": before} if before > 1 else {}
     return derived(arithmetic, [brought, found], margin, **heads)
+
+
+def derive_cancelling(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The same where what would cancel the last token is looked up, and compared with what is read.
+    Raises CheckFailed where the weights do not bear it out.
+    """
+    if task.form != "query":
+        raise CheckFailed("this construction answers the query form")
+    _check_few(task)
+    first, second = live_of(model, 2, placed=False, start=True)
+    brought, (own, before) = _brought(task, model, first, 1, arithmetic)
+    # in the order of what cancels them
+    asking = own.rows(np.append(-np.arange(task.M) % task.M, task.M))
+    keys = task.length + 1
+    reading, every = _reading(task, second, [asking, before], before, keys, _CANCELS)
+    head, where, tokens = reading.head, second.where, asking.rows(slice(0, -1))
+    values = head.values(before, where)
+    # any number of tokens may cancel it
+    met = head.written(reading.grouped(values.rows(slice(0, -1))), every, where)
+    second.after(every, reading.anywhere(every))
+    apart = averaged_apart(model, reading, tokens, values)
+    margin = min(lead_of(model, second.after(tokens, met), 1), apart)
+    return derived(arithmetic, [brought, reading.layer(_CANCELS)], margin)
 
 
 def derive_tapped(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -80,6 +112,29 @@ def _found(
     it, a row for each id and then one for none: by their own id, and by that of the token 1, ..., c
     before them.
     """
+    reading, every = _reading(task, part, views, views[0], keys, finds)
+    head, where = reading.head, part.where
+    start = task.first_value if isinstance(task, MQAR) else 0
+    ids = slice(start, start + task.answers)
+    written = head.written(reading.read(head.values(views[0].rows(ids), where)), every, where)
+    mixed = add(every.repeated(task.answers), written, RESIDUAL)
+    after = part.after_mlp(mixed)
+    part.after(every, reading.anywhere(every))
+    found = reading.layer(finds, part.left([written], [mixed], [after]))
+    return found, readout(model, after)
+
+
+def _check_few(task: Task) -> None:
+    if task.vocabulary > MOST_COMPARED:
+        raise CheckFailed(f"{task.vocabulary:,} token ids are too many to compare one by one")
+
+
+def _reading(
+    task: Task, part: Live, views: list[Enclosure], read: Enclosure, keys: int, finds: str
+) -> tuple[Reading, Enclosure]:
+    """The head of the second layer, which reads rows like these, and what any token holds before
+    it, one row.
+    """
     head, where = part.softmax_head(), part.where
     every = views[0].hull()
     numbers(head, head.keys(every, None, where), where, every)
@@ -89,20 +144,13 @@ def _found(
         part,
         head,
         lead,
-        head.values(every, where),
+        head.values(read.hull(), where),
         queries=task.vocabulary,
         keys=keys,
         key_numbers=terms,
         lowest=lambda: lowest,
     )
-    start = task.first_value if isinstance(task, MQAR) else 0
-    ids = slice(start, start + task.answers)
-    written = head.written(reading.read(head.values(views[0].rows(ids), where)), every, where)
-    mixed = add(every.repeated(task.answers), written, RESIDUAL)
-    after = part.after_mlp(mixed)
-    part.after(every, reading.anywhere(every))
-    found = reading.layer(finds, part.left([written], [mixed], [after]))
-    return found, readout(model, after)
+    return reading, every
 
 
 def _brought(
@@ -223,4 +271,5 @@ DERIVATIONS: tuple[Derivation[Any], ...] = (
     Derivation(name="induction-mqar", task=MQAR, derive=derive, asked=lookups.mqar_asked),
     Derivation(name="induction-noisy-recall", task=NoisyRecall, derive=derive, asked=noisy_asked),
     Derivation(name="induction-cgram", task=CGram, derive=derive, asked=cgram_asked),
+    Derivation(name="induction-twosum", task=TwoSum, derive=derive_cancelling, hard=around),
 )

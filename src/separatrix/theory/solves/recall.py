@@ -10,7 +10,17 @@ from typing import NamedTuple
 from separatrix.core.numbers.selection import Slow
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution, Sparse
-from separatrix.tasks import MQAR, CGram, Copying, Eva, Index, NoisyRecall, Recall, Task
+from separatrix.tasks import (
+    MQAR,
+    CGram,
+    Copying,
+    Eva,
+    Index,
+    NoisyRecall,
+    Recall,
+    Task,
+    TwoSum,
+)
 from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.places import (
@@ -248,13 +258,14 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
 
 
 def wanted_by(task: Task) -> Wanted | None:
-    """What a task asks to be looked up; None where it is something else, or may stand twice."""
+    """What a task asks to be looked up; None where it is something else, or may stand twice and
+    differ."""
     match task:
         case CGram():
             before = task.c
         case Recall(question="last") if task.form in PROMISED:
             before = 1
-        case MQAR() | NoisyRecall():
+        case MQAR() | NoisyRecall() | TwoSum(form="query"):
             before = 1
         case _:
             return None

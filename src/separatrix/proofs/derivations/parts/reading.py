@@ -157,7 +157,9 @@ class Reading:
         """The same, whatever is asked for."""
         return self.head.written(self.anything(), at, self.part.where)
 
-    def layer(self, fetches: str, left: Left, kind: str = "layers", **more: Any) -> Layer:
+    def layer(
+        self, fetches: str, left: Left | None = None, kind: str = "layers", **more: Any
+    ) -> Layer:
         """The proof of the layer, with these entries more."""
         said = entry(
             self.part.place,

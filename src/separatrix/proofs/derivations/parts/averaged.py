@@ -1,0 +1,112 @@
+"""Two logits where a head has read an average, whatever it is, of values none of which is the one
+asked for.
+
+The MLP adds up, with weights of one sign, units of which each is convex in what is read: relu(z) is
+at least z, and at least 0. So the lead of the first logit is at least a linear function of what is
+read, for each query another one, and of an average it is at least what it is of some value.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.derivations.parts.live_parts import array
+from separatrix.proofs.derivations.parts.reading import CHUNK, Reading
+from separatrix.proofs.machine import Array, Enclosure, above, roundings
+from separatrix.proofs.softmax import mixing
+
+_OURS = 2.0**-36
+"""Of sums of sizes: far more than float64 takes from sums of fewer than 2^14 products."""
+
+
+def averaged_apart(
+    model: Model, reading: Reading, tokens: Enclosure, values: Enclosure
+) -> Fraction:
+    """The least lead of the first of two logits, for tokens of these rows of which each has read
+    an average of values but the one in its own row. Raises CheckFailed for weights of another kind.
+    """
+    part, where, arithmetic = reading.part, reading.part.where, tokens.arithmetic
+    o, writes = reading.head.o, (reading.head.o != 0.0).any(1)
+    # one power of two for a number: what is written is not rounded
+    powers = ((np.frexp(o)[0] == 0.5) | (o == 0.0)).all()
+    if not powers or ((o != 0.0).sum(1) > 1).any() or (tokens.used & writes).any():
+        raise CheckFailed(f"{where}: what it reads is not written as it is, beside all else")
+    if not part.mlp or len(model.head.bias) != 2:
+        raise CheckFailed(f"{where}: no MLP compares what it reads, for two answers")
+    up, up_bias, down, down_bias = part.weights
+    weight, bias = array(model.head.weight), array(model.head.bias)
+    apart = weight[0] - weight[1]
+    signs = apart @ down
+    if not (signs >= 0).all():
+        raise CheckFailed(f"{where}: a unit of its MLP may tell an average from its values")
+
+    # sizes, and what rounding takes of them
+    seen = values.size.max(0)
+    flushed = 16 * reading.count * arithmetic.summed_tiny * (1 + seen)
+    off = seen * above(mixing(reading.count, Fraction(0), arithmetic)) + flushed
+    off = off + _one(seen + off, arithmetic)
+    # gates are alike for all values, and round once more
+    gates = reading.head.given(
+        tokens.like(0 * seen[None] + 1, 0 * seen[None]), tokens.hull(), where
+    )
+    gate, loose = gates.mid[0], gates.rad[0]
+    off = np.abs(gate) * off + loose * (seen + off)
+    read = np.abs(o) @ (np.abs(gate) * seen + off)
+    x = tokens.size + read
+    centres = tokens.mid @ up.T + up_bias
+    hidden = np.maximum(0.0, centres + (tokens.rad + read) @ np.abs(up).T)
+    most = hidden @ np.abs(down).T + np.abs(down_bias)
+    first = _lost(up, up_bias, x, hidden, arithmetic)
+    second = _lost(down, down_bias, hidden, most, arithmetic)
+    second = second + np.where(tokens.used | writes, _one(most + x, arithmetic), 0.0)
+    logits = (most + x) @ np.abs(weight).T + np.abs(bias)
+    last = _lost(weight, bias, most + x, logits, arithmetic)
+
+    opened = signs * (centres > 0)
+    slopes = apart + opened @ up
+    lost = (opened * first).sum(1) + second @ np.abs(apart) + last.sum(1)
+    lost += np.abs(slopes @ o) @ off + (np.abs(slopes) * tokens.rad).sum(1)
+    # what is written may be flushed to zero
+    lost += np.abs(slopes) @ (arithmetic.tiny * writes)
+    lost += _OURS * (logits.sum(1) + np.abs(signs) @ np.abs(up).sum(1) * x.max(1))
+    own = (slopes * tokens.mid).sum(1) + opened @ up_bias + apart @ down_bias + bias[0] - bias[1]
+    # a sink is one value more
+    every = values.like(*(np.vstack([x, 0 * x[:1]]) for x in (values.mid, values.rad)))
+    every = every if reading.head.rivals else values
+    return Fraction(float((own - lost + _least(slopes @ (o * gate), every)).min()))
+
+
+def _least(slopes: Array, values: Enclosure) -> Array:
+    """The least of each row of slopes with a value of another row, at most."""
+    found = np.empty(len(slopes))
+    step = max(1, CHUNK // len(values.mid))
+    for start in range(0, len(slopes), step):
+        some = slopes[start : start + step]
+        table = some @ values.mid.T - np.abs(some) @ values.rad.T
+        row = np.arange(len(some))
+        table[row, start + row] = np.inf
+        found[start : start + step] = table.min(1)
+    return found
+
+
+def _lost(weight: Array, bias: Array, x: Array, result: Array, arithmetic: Arithmetic) -> Array:
+    """How far the results of a map, of at most these sizes, may be off by its own roundings."""
+    count: NDArray[np.int64] = (weight != 0.0).sum(1) + (bias != 0.0)
+    size = x @ np.abs(weight).T + np.abs(bias)
+    summed = roundings(count, arithmetic) * size + 4 * count * arithmetic.summed_tiny
+    if not arithmetic.narrowed:
+        return summed
+    # a product that is stored before the bias is added
+    again = np.where(bias == 0.0, 0.0, _one(size + summed, arithmetic))
+    return summed + again + _one(result + summed + again, arithmetic)
+
+
+def _one(size: Array, arithmetic: Arithmetic) -> Array:
+    """How far a number of at most this size may be off once it is stored."""
+    return float(arithmetic.stored) * size + arithmetic.tiny
