@@ -156,7 +156,7 @@ def test_the_store_of_a_cluster_that_loses_a_worker_and_a_node_is_that_of_one_ma
 
     when = {3: a_worker_is_killed, 6: a_node_is_removed}
     with RayEngine(nodes.address) as cluster:
-        until(lambda: cluster.workers == 2)
+        until(lambda: (cluster.workers, cluster.nodes) == (2, 2))
         engine = Sabotaged(cluster, when)
         ray = stored(tmp_path / "ray.db", engine, runs, packs)
     print(*engine.log, sep="\n")
@@ -181,13 +181,14 @@ def test_a_node_that_joins_is_used_and_one_with_other_code_is_not(
     changed.write_text(changed.read_text() + "\n# not the same\n")
     with RayEngine(nodes.address, work=pretended.raising) as engine:
         # Ray may take seconds to see that the node of the test before has gone
-        until(lambda: engine.workers == nodes.living)
+        until(lambda: engine.nodes == nodes.living)
         other = nodes.join(tmp_path)
         try:
             lines: list[str] = []
             until(lambda: lines.extend(engine.said()) or lines)
             good = nodes.join()
-            until(lambda: engine.workers == nodes.living - 1)
+            until(lambda: engine.nodes == nodes.living - 1)
+            assert engine.workers == nodes.living - 1
             (line,) = lines
             assert not engine.said()
             assert code_version() in line

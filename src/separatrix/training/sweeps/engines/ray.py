@@ -20,7 +20,7 @@ from separatrix.training.packs import Slice
 from separatrix.training.sweeps.engines.base import Engine, Result, Work
 from separatrix.training.sweeps.engines.child import started
 from separatrix.training.sweeps.engines.pool import train
-from separatrix.training.sweeps.engines.ray_driver import QUIET, Job
+from separatrix.training.sweeps.engines.ray_driver import QUIET, Job, There
 
 CONNECTING = 25.0
 """Most seconds until Ray is connected, and again until workers of the cluster have answered."""
@@ -89,14 +89,14 @@ class RayEngine(Engine):
         job = Job(host, port, resource, pickle.dumps(work or train))
         self._head = job.head
         self._device = device
-        self._workers = 0
+        self._there = There(0, 0)
         self._said: list[str] = []
         self._tickets = 0
         self._back: list[tuple[int, Result]] = []
         self._driver, self._pipe = started("separatrix.training.sweeps.engines.ray_driver", QUIET)
         try:
             self._tell(job)
-            while not self._workers:
+            while not self._there.workers:
                 if not self._hear(CONNECTING):
                     raise EngineError(
                         f"no Ray cluster has answered at {self._head} within {CONNECTING:g} s: what"
@@ -110,7 +110,13 @@ class RayEngine(Engine):
     @property
     def workers(self) -> int:
         self._hear(0)
-        return self._workers
+        return self._there.workers
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes have a worker."""
+        self._hear(0)
+        return self._there.nodes
 
     def submit(self, piece: Slice) -> int:
         self._tickets += 1
@@ -159,8 +165,8 @@ class RayEngine(Engine):
                 raise self._ended() from None
             if isinstance(message, EngineError):
                 raise message
-            if isinstance(message, int):
-                self._workers = message
+            if isinstance(message, There):
+                self._there = message
             elif isinstance(message, str):
                 self._said.append(message)
             else:

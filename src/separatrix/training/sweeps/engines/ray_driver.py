@@ -22,7 +22,7 @@ from hashlib import sha256
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from separatrix.core.errors import EngineError, first_line
 from separatrix.core.evidence.canonical import code_version
@@ -49,10 +49,7 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 
 @dataclass(frozen=True)
 class Job:
-    """What the engine sends first; then slices with their tickets, and None to end. It hears how
-    many workers there are, when that changes, results with their tickets, lines for whoever
-    watches, and as the last word an EngineError.
-    """
+    """What the engine sends first; then slices with their tickets, and None to end."""
 
     host: str
     port: int
@@ -78,6 +75,15 @@ class Job:
         except OSError as error:
             return (error.strerror or str(error)).lower()
         return ""
+
+
+class There(NamedTuple):
+    """How many workers there are, on how many nodes. The engine hears it when it changes; beside it
+    results with their tickets, lines for whoever watches, and as the last word an EngineError.
+    """
+
+    workers: int
+    nodes: int
 
 
 class Worker:
@@ -153,13 +159,13 @@ class _Cluster:
         self._false_starts: Counter[str] = Counter()
         self._refused: dict[str, str] = {}
         """Why a node is not used."""
-        self._told: int | None = None
+        self._told: There | None = None
         """None while it starts."""
         self._ray = connected(job)
         self._actor = self._ray.remote(max_restarts=0, max_task_retries=0)(Worker)
         self._start = self._head_seen = self._worker_seen = time.monotonic()
         # the engine hears that Ray is connected
-        pipe.send(0)
+        pipe.send(There(0, 0))
 
     def serve(self) -> None:
         """Takes one event after the other until the engine says None."""
@@ -214,9 +220,10 @@ class _Cluster:
             late = time.monotonic() - self._start > STARTING
             if not late and nodes != {slot.node for slot in self._slots if slot.ready}:
                 return
-        if len(self._slots) != self._told:
-            self._told = len(self._slots)
-            self._pipe.send(self._told)
+        there = There(len(self._slots), len(nodes))
+        if there != self._told:
+            self._told = there
+            self._pipe.send(there)
 
     # slots
 
