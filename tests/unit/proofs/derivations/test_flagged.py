@@ -133,7 +133,7 @@ def places_differ(model: Model) -> None:
         # a string's bit says something else
         ("neighbour", shifted("embed.weight", (5, 6), 0.5)),
         # a key that reads two bits at once
-        ("neighbour", shifted("blocks.0.mixers.0.v.weight", (0, 6), 0.25)),
+        ("neighbour", shifted("blocks.0.mixers.0.v.weight", (0, 6), 1.0)),
         ("neighbour", shifted("position.weight", (2, 0), 2.0)),
         ("neighbour", shifted("blocks.0.mlp.up.bias", (0,), 2.0)),
         ("neighbour", shifted("head.weight", (0, -1), 3.0)),
@@ -144,6 +144,11 @@ def places_differ(model: Model) -> None:
 def test_weights_that_break_it_are_refused(name: str, edit: Callable[[Model], None]) -> None:
     with pytest.raises(CheckFailed):
         broken(name, edit)
+
+
+def test_a_bit_that_moves_another_is_cleaned_away() -> None:
+    """By a quarter of what is fetched: the MLP writes +-1 all the same."""
+    broken("neighbour", shifted("blocks.0.mixers.0.v.weight", (0, 6), 0.25))
 
 
 @pytest.mark.parametrize("name", CASES)
