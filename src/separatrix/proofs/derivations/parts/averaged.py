@@ -56,7 +56,7 @@ def averaged_apart(
         tokens.like(0 * seen[None] + 1, 0 * seen[None]), tokens.hull(), where
     )
     gate, loose = gates.mid[0], gates.rad[0]
-    off = np.abs(gate) * off + loose * (seen + off)
+    off = np.abs(gate) * off + loose * (seen + off) + arithmetic.tiny * (loose > 0)
     read = np.abs(o) @ (np.abs(gate) * seen + off)
     x = tokens.size + read
     centres = tokens.mid @ up.T + up_bias
