@@ -377,6 +377,73 @@ def test_what_may_average_to_what_cancels_is_refused(
         DERIVATIONS["induction-twosum"].proved(built.task, model, FP32)
 
 
+WRITES = ("mixers.0.o.weight", "mlp.down.weight")
+
+
+def test_a_unit_that_rounding_alone_opens_is_counted() -> None:
+    """Of large terms, whose sum is at most 0 whatever is read: computed, it may be 4, and what it
+    writes hides all that differs.
+    """
+    built = made("twosum:n=2,M=8,form=query", "full*2 @ head_dim=16, heads=1")
+    model = copy.deepcopy(built.model)
+    up, down, head, embed = (
+        model.get_parameter(name)
+        for name in (
+            "blocks.1.mlp.up.weight",
+            "blocks.1.mlp.down.weight",
+            "head.weight",
+            "embed.weight",
+        )
+    )
+    partner, read = up[:3].argmax(1), up[:3].argmin(1)
+    unit = int((down == 0).all(0).nonzero()[0])
+    (differs,) = head[0].nonzero()[:, 0].tolist()
+    # a column in which no letter has a number, and nothing is written
+    written = [model.get_parameter(f"blocks.{i}.{name}") for i in (0, 1) for name in WRITES]
+    zero = torch.cat([head.T, embed[:-1].T, model.get_parameter("position.weight").T, *written], 1)
+    free = int((zero == 0).all(1).nonzero()[0])
+    # what the token 1 asks for, and what is one bit away
+    wanted = embed[1, partner]
+    large = (2.0**24 * torch.tensor([1.25, 1.1, 1.7])).float() * wanted
+    small = 256.0 * wanted * torch.tensor([-1.0, 1.0, 1.0])
+    up[unit, partner], up[unit, read] = large, small
+    bias = model.get_parameter("blocks.1.mlp.up.bias")
+    bias[unit] = -float(large.double().abs().sum() + 768.0) - 8.0
+    down[[differs, free], unit] = 2.0**24
+    head[0, free] = -1.0
+    with pytest.raises(CheckFailed):
+        DERIVATIONS["induction-twosum"].proved(built.task, model, FP32)
+
+
+@each("power", [127, 126])
+def test_logits_that_overflow_where_nothing_cancels_are_refused(power: int) -> None:
+    built = made("twosum:n=3,M=4,form=query", "full*2 @ head_dim=16, heads=1")
+    model = copy.deepcopy(built.model)
+    # a margin below what cancels, so that all units are closed there, and so large a head
+    bias = model.get_parameter("blocks.1.mlp.up.bias")
+    bias[:4] = -0.25
+    head = model.get_parameter("head.weight")
+    head[:] *= 2.0**power
+    with pytest.raises(CheckFailed, match="overflow"):
+        DERIVATIONS["induction-twosum"].proved(built.task, model, FP32)
+
+
+def test_averages_of_many_tokens_are_not_promised() -> None:
+    stack = Architecture.parse("full*2 @ rope=true, rope_base=500000, head_dim=128")
+    for text, found, promised in (
+        ("twosum:n=60000,M=256,form=query", True, True),
+        ("twosum:n=90000,M=256,form=query", True, False),
+        ("twosum:n=600000,M=256,form=query", False, False),
+    ):
+        verdicts = judge(stack, parse_task(text))
+        solved = [one for one in verdicts if (one.theorem, one.status) == ("lookup", "SOLVABLE")]
+        assert bool(solved) == found, text
+        assert any(map(built_by, solved)) == promised, text
+    narrow = Architecture.parse("full*2 @ accumulator=bf16, head_dim=128, rope=true, bf16")
+    verdicts = judge(narrow, parse_task("twosum:n=60,M=256,form=query"))
+    assert all(one.status == "OPEN" for one in verdicts)
+
+
 def test_two_layers_are_for_the_query_form() -> None:
     task = parse_task("twosum:n=4,M=6,form=decision")
     with pytest.raises(SizeError, match="form=query"):

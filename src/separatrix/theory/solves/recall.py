@@ -221,12 +221,20 @@ def _compares(part: Mechanism, needed: Needed, width: int) -> bool:
     return exact_scores(needed, head.format) and head.has_room(width, needed.answer)
 
 
+MOST_AVERAGED = 1 << 22
+"""Tokens of which an average is compared, times bits of each: sums of n numbers in float32, in any
+order, are off by n 2^-24, numerators and denominators both, and all bits together by 1/2.
+"""
+
+
 class Wanted(NamedTuple):
     """What stands once behind so many tokens of a prompt, which are also its last ones."""
 
     before: int
     letter: int
     """Bits of a token."""
+    averaged: bool = False
+    """Whether what is read is compared, an average of tokens where none is found."""
 
     @property
     def key(self) -> int:
@@ -236,7 +244,7 @@ class Wanted(NamedTuple):
 
 def lookup(architecture: Architecture, task: Task) -> Room | None:
     wanted = wanted_by(task)
-    if wanted is None:
+    if wanted is None or (wanted.averaged and wanted.letter * task.length > MOST_AVERAGED):
         return None
     for first, rests_on in bringing(architecture, wanted, task.length):
         for second, slow in comparing(architecture, wanted, task.length + 1):
@@ -269,7 +277,7 @@ def wanted_by(task: Task) -> Wanted | None:
             before = 1
         case _:
             return None
-    return Wanted(before, bits_of(task.vocabulary))
+    return Wanted(before, bits_of(task.vocabulary), isinstance(task, TwoSum))
 
 
 def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterator[tuple[int, str]]:
@@ -296,6 +304,8 @@ def comparing(
     slow pairs do; None where no rotation turns what is compared.
     """
     for one in full_heads(architecture):
+        if wanted.averaged and getattr(one.part, "accumulator_bits", 0) < 32:
+            continue
         still = wanted.key <= min(one.content_dims, MOST_ADDRESS_BITS)
         if still and one.head.has_room(wanted.key, wanted.letter):
             yield one.layer, None

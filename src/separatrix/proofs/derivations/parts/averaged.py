@@ -18,7 +18,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import array
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading
-from separatrix.proofs.machine import Array, Enclosure, above, roundings
+from separatrix.proofs.machine import Array, Enclosure, above, limited, roundings
 from separatrix.proofs.softmax import mixing
 
 _OURS = 2.0**-36
@@ -61,12 +61,15 @@ def averaged_apart(
     x = tokens.size + read
     centres = tokens.mid @ up.T + up_bias
     hidden = np.maximum(0.0, centres + (tokens.rad + read) @ np.abs(up).T)
-    most = hidden @ np.abs(down).T + np.abs(down_bias)
     first = _lost(up, up_bias, x, hidden, arithmetic)
+    hidden = hidden + first
+    most = hidden @ np.abs(down).T + np.abs(down_bias)
     second = _lost(down, down_bias, hidden, most, arithmetic)
     second = second + np.where(tokens.used | writes, _one(most + x, arithmetic), 0.0)
-    logits = (most + x) @ np.abs(weight).T + np.abs(bias)
-    last = _lost(weight, bias, most + x, logits, arithmetic)
+    left = most + x + second
+    logits = left @ np.abs(weight).T + np.abs(bias)
+    limited(logits * (1 + 2.0**-30), "the head", arithmetic)
+    last = _lost(weight, bias, left, logits, arithmetic)
 
     opened = signs * (centres > 0)
     slopes = apart + opened @ up
