@@ -215,7 +215,7 @@ def test_what_cancels_among_places_is_rounded_beside_a_token() -> None:
     keys[codes, -2:] = torch.tensor([1.0, -1.0])
     tokens = instances(task)
     assert wrong(replace(built, model=model), tokens, task.answer(tokens))
-    with pytest.raises(CheckFailed, match="k: a number may be rounded"):
+    with pytest.raises(CheckFailed, match="by rounding"):
         DERIVATIONS["recall"].proved(task, model, FP32)
 
 
