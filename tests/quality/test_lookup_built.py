@@ -25,7 +25,7 @@ def built(spec: str, task: Task) -> Model:
     """
     wanted = wanted_by(task)
     assert wanted is not None
-    c, B = wanted
+    c, B = wanted.before, wanted.letter
     config = ModelConfig(
         architecture=spec,
         vocabulary=task.vocabulary,
@@ -109,7 +109,7 @@ def test_every_drawn_prompt_is_answered(text: str, first: str) -> None:
     task = parse_task(text)
     wanted = wanted_by(task)
     assert wanted is not None
-    c, B = wanted
+    c, B = wanted.before, wanted.letter
     rope = f"full(heads={c}, head_dim=64, value_dim={B + 1}, rope=true, positions=none)"
     conv = f"shortconv(conv={c + 1}, width={c * (B + 1)}, positions=none)"
     brings = rope if first == "full" else conv
