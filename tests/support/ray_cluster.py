@@ -60,6 +60,8 @@ class Node:
                 "PYTHONPATH": f"{sources}:{TESTS}",
                 # the processes of two nodes and of the test share few cores
                 "OMP_NUM_THREADS": "1",
+                # Ray gives up after half a minute, which a busy machine may take
+                "RAY_raylet_start_wait_time_s": "300",
             },
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -69,7 +71,8 @@ class Node:
     def address(self) -> str:
         """Where a head listens, once it does."""
         note = self.folder / "ray_current_cluster"
-        until(note.exists, lambda: f"no head: {self.log()}")
+        until(lambda: note.exists() or self._process.poll() is not None)
+        assert note.exists(), f"no head: {self.log()}"
         return note.read_text().strip()
 
     def log(self) -> str:
