@@ -54,7 +54,7 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
 )
 from separatrix.constructions.parts.readers import InPairs, Read, Reader
-from separatrix.constructions.parts.spaces import Spaces, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -126,12 +126,10 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
 
 def _write_check(mlp: MLP, space: Spaces) -> None:
     """differs, as in the line above."""
-    bits = space["partner"].stop - space["partner"].start
-    for unit in range(2 * bits):
-        sign = 1.0 if unit < bits else -1.0
-        mlp.up.weight[unit, space["partner"].start + unit % bits] = sign
-        mlp.up.weight[unit, space["read"].start + unit % bits] = -sign
-        mlp.down.weight[space["differs"], unit] = 1.0
+    partner, read = space["partner"], space["read"]
+    pick(mlp.up.weight, [(partner, 1.0), (partner, -1.0)])
+    pick(mlp.up.weight, [(read, -1.0), (read, 1.0)])
+    mlp.down.weight[space["differs"], : 2 * (read.stop - read.start)] = 1.0
 
 
 @recipe(

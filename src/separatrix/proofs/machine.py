@@ -22,6 +22,7 @@ from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 
 Array = NDArray[np.float64]
+_Sizes = TypeVar("_Sizes", float, Array)
 _OURS = 1 + 2.0**-40
 """Enlarges a radius by more than the few roundings of float64 in which it was computed."""
 _ZERO_BIT = 1 << 20
@@ -241,6 +243,18 @@ def roundings(count: NDArray[np.int64] | int, arithmetic: Arithmetic = FP32) -> 
     u = float(arithmetic.summed)
     with np.errstate(over="ignore"):
         return np.expm1(np.asarray(count, np.int64) * (u * (1 + u)) * _OURS) * _OURS
+
+
+def summing(count: NDArray[np.int64] | int, size: Array, arithmetic: Arithmetic) -> Array:
+    """How far sums of so many terms, of such a size together, may be off before they are stored."""
+    return roundings(count, arithmetic) * size + 4 * count * arithmetic.summed_tiny
+
+
+def flushed(keys: int, largest: _Sizes, arithmetic: Arithmetic) -> _Sizes:
+    """How much an average over so many keys, of values of at most this size, loses of weights,
+    products and sums that are flushed to zero, relative to a weight of 1.
+    """
+    return 16 * keys * arithmetic.summed_tiny * (1 + largest)
 
 
 def one(arithmetic: Arithmetic) -> float:
@@ -508,7 +522,7 @@ def _step(count: NDArray[np.int64], size: Array, arithmetic: Arithmetic) -> Arra
     """How far a map's result may be off by its own roundings, where its terms, so many for each
     output, add up to a size.
     """
-    off = roundings(count, arithmetic) * size + 4 * count * arithmetic.summed_tiny
+    off = summing(count, size, arithmetic)
     if arithmetic.narrowed:
         # of the product, and with the bias once more
         off = off + 2 * (float(arithmetic.stored) * (size + off) + arithmetic.tiny)

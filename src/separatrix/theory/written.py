@@ -885,7 +885,7 @@ ROUNDED = "rounding to 16 bits may eat a lead: only a proof of the weights tells
 """Where a card promises nothing, and `construct` may build."""
 MOST_LISTED = 1 << 20
 """Inputs that the recipe `automaton` lists at most."""
-MOST_COMPARED = 5 << 17
+MOST_AVERAGED = 5 << 17
 """Tokens, times bits of each, of which a proof in float32 compares an average."""
 LARGEST_MODULUS = MATCH_LIMIT["fp32"]
 """The largest M that the recipe `match2` takes, written for float32; beyond, `match2-bits`."""
@@ -947,7 +947,7 @@ def _check_sizes(recipe: str, task: Task, form: str) -> None:
     if recipe == INDUCTION["twosum"]:
         if form != "fp32":
             raise SizeError(ROUNDED)
-        if task.length * bits_for(task.vocabulary) > MOST_COMPARED:
+        if task.length * bits_for(task.vocabulary) > MOST_AVERAGED:
             raise SizeError(f"{task.spec}: too many tokens are averaged for their bits to be told")
     if recipe == "match2" and isinstance(task, TwoSum) and MATCH_LIMIT[form] < task.M:
         raise SizeError(f"{task.spec}: {form} tells at most M = {MATCH_LIMIT[form]:,} values apart")

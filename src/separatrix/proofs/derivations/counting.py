@@ -31,6 +31,7 @@ from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     Array,
     Enclosure,
+    flushed,
     limited,
     roundings,
 )
@@ -178,10 +179,8 @@ class _Lines:
             own = added + self.mapped * (stored + float(roundings(2, arithmetic)))
             size = -self.slopes * y * own + self.heights * added
         # of the average, relative to a weight of 1, and of what is stored
-        flushed = (
-            16 * keys * arithmetic.summed_tiny * (1 + whole) + 8 * self.terms * arithmetic.tiny
-        )
-        errors = 2 * (size + flushed) * (1 + 8 * each)
+        lost = flushed(keys, whole, arithmetic) + 8 * self.terms * arithmetic.tiny
+        errors = 2 * (size + lost) * (1 + 8 * each)
         # from one line to the next errors grow by no more than this share of its terms
         share = off + 2 * added + 2 * self.mapped * each
         falls = -np.diff(self.slopes)

@@ -23,6 +23,7 @@ from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     Enclosure,
     above,
+    flushed,
     limited,
     roundings,
     slack,
@@ -110,8 +111,8 @@ def _means(
     limited(np.array([largest * task.length]), f"{where}, its sum", arithmetic, summed=True)
     others = 4 * above(mass * growth(task.length, arithmetic))
     share = off + float(roundings(task.q + 8, arithmetic)) + others
-    flushed = 16 * task.length * arithmetic.summed_tiny * (1 + largest)
-    error = (away + largest * share + flushed) * (1 + 2.0**-30)
+    lost = flushed(task.length, largest, arithmetic)
+    error = (away + largest * share + lost) * (1 + 2.0**-30)
     totals = np.arange(task.q * (task.V - 1) + 1)
     mid = np.zeros((len(totals), values.mid.shape[1]))
     rad = np.zeros_like(mid)

@@ -17,9 +17,8 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import array
-from separatrix.proofs.derivations.parts.reading import CHUNK, Reading
-from separatrix.proofs.machine import Array, Enclosure, above, limited, roundings
-from separatrix.proofs.softmax import mixing
+from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, mixed
+from separatrix.proofs.machine import Array, Enclosure, limited, stacked, summing
 
 _OURS = 2.0**-36
 """Of sums of sizes: far more than float64 takes from sums of fewer than 2^14 products."""
@@ -48,8 +47,7 @@ def averaged_apart(
 
     # sizes, and what rounding takes of them
     seen = values.size.max(0)
-    flushed = 16 * reading.count * arithmetic.summed_tiny * (1 + seen)
-    off = seen * above(mixing(reading.count, Fraction(0), arithmetic)) + flushed
+    off = mixed(seen, reading.count, Fraction(0), arithmetic)
     off = off + _one(seen + off, arithmetic)
     # gates are alike for all values, and round once more
     gates = reading.head.given(
@@ -79,10 +77,10 @@ def averaged_apart(
     lost += np.abs(slopes) @ (arithmetic.tiny * writes)
     lost += _OURS * (logits.sum(1) + np.abs(signs) @ np.abs(up).sum(1) * x.max(1))
     own = (slopes * tokens.mid).sum(1) + opened @ up_bias + apart @ down_bias + bias[0] - bias[1]
-    # a sink is one value more
-    every = values.like(*(np.vstack([x, 0 * x[:1]]) for x in (values.mid, values.rad)))
-    every = every if reading.head.rivals else values
-    return Fraction(float((own - lost + _least(slopes @ (o * gate), every)).min()))
+    if reading.head.rivals:
+        # a sink is one value more
+        values = stacked(values, values.like(*np.zeros((2, 1, len(seen)))))
+    return Fraction(float((own - lost + _least(slopes @ (o * gate), values)).min()))
 
 
 def _least(slopes: Array, values: Enclosure) -> Array:
@@ -102,7 +100,7 @@ def _lost(weight: Array, bias: Array, x: Array, result: Array, arithmetic: Arith
     """How far the results of a map, of at most these sizes, may be off by its own roundings."""
     count: NDArray[np.int64] = (weight != 0.0).sum(1) + (bias != 0.0)
     size = x @ np.abs(weight).T + np.abs(bias)
-    summed = roundings(count, arithmetic) * size + 4 * count * arithmetic.summed_tiny
+    summed = summing(count, size, arithmetic)
     if not arithmetic.narrowed:
         return summed
     # a product that is stored before the bias is added

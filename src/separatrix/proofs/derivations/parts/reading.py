@@ -14,13 +14,23 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.circle import two_sum
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import Left, entry
-from separatrix.proofs.machine import Array, Enclosure, Scores, above, limited, linear, shared
+from separatrix.proofs.machine import (
+    Array,
+    Enclosure,
+    Scores,
+    above,
+    flushed,
+    limited,
+    linear,
+    shared,
+)
 from separatrix.proofs.softmax import mixing, off_target
 
 CHUNK = 1 << 20
@@ -218,10 +228,13 @@ def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where
     largest = seen.size
     # unscaled sums of a fused kernel
     limited(largest * keys, f"{where}, the sum of its values", arithmetic, summed=True)
+    return value.wider(mixed(largest, keys, mass, arithmetic)).stored()
+
+
+def mixed(largest: Array, keys: int, mass: Fraction, arithmetic: Arithmetic) -> Array:
+    """How far such an average may be off before it is stored, of values of at most these sizes."""
     off = above(mixing(keys, mass, arithmetic))
-    # weights, products and sums that are flushed to zero, relative to a weight of 1
-    flushed = 16 * keys * arithmetic.summed_tiny * (1 + largest)
-    return value.wider(np.where(largest == 0, 0.0, largest * off + flushed)).stored()
+    return np.where(largest == 0, 0.0, largest * off + flushed(keys, largest, arithmetic))
 
 
 def any_average(seen: Enclosure, keys: int, where: str) -> Enclosure:
@@ -236,8 +249,8 @@ def weighed(value: Enclosure, least: Array, most: Array, keys: int, where: str) 
     limited(value.size * keys, f"{where}, v", value.arithmetic, summed=True)
     ends = [weight[:, None] * end for weight in (least, most) for end in (value.low, value.high)]
     output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
-    flushed = 16 * keys * value.arithmetic.summed_tiny * (1 + value.size)
-    return output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
+    lost = flushed(keys, value.size, value.arithmetic)
+    return output.wider(np.where(value.size == 0, 0.0, lost)).stored()
 
 
 def leads(numbers: Enclosure, answers: int | NDArray[np.int64]) -> Array:
