@@ -5,7 +5,6 @@ tasks knows one that only the registry knows.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +24,6 @@ from separatrix.tasks.base.layout import Growth, Layout
 from separatrix.tasks.base.task import Tokens
 
 
-@dataclass(frozen=True, kw_only=True)
 class Toy(Task):
     """Toy: add n numbers modulo V.
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -23,7 +22,6 @@ _CODE_BITS = 60
 """Contexts are numbered with so many bits."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CGram(Task):
     """c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self, get_args
 
@@ -16,7 +15,6 @@ Form = Literal["values", "pairs"]
 Law = tuple[tuple[range, Fraction], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Thought(Around):
     """Chain of thought: a composition task whose answer is written step by step.
 

@@ -4,7 +4,6 @@ among blanks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -15,7 +14,6 @@ from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import evenly, other, share, shown, smallest
 
 
-@dataclass(frozen=True, kw_only=True)
 class Copying(Task):
     """Copying: a string, a mark, then the string again, token by token.
 
@@ -144,7 +142,6 @@ class Copying(Task):
         return laid.targets
 
 
-@dataclass(frozen=True, kw_only=True)
 class SelectiveCopying(Task):
     """Selective copying: values scattered among blanks, then all of them in order.
 

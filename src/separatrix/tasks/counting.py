@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, isqrt
@@ -24,7 +23,6 @@ _SUMMED = 1024
 """Most that `most_alike` takes exactly, and with a sum over all numbers: in milliseconds."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counting(Task):
     """Counting: how many of n bits are ones, or how often does a symbol occur among n?
 
@@ -298,7 +296,6 @@ def _none_above(k: int, total: int, parts: int) -> int:
     return sum(ways for (rest, _), ways in table.items() if not rest)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Majority(Task):
     """Majority: which of k symbols occurs most often among n?
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -23,7 +22,6 @@ LEAST_OF_ONE_KIND = 42
 """Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Dyck(Task):
     """Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
 

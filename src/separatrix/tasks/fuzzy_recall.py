@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -15,7 +14,6 @@ from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, s
 _LONGEST = 8
 
 
-@dataclass(frozen=True, kw_only=True)
 class FuzzyRecall(Task):
     """Fuzzy recall: keys and values of several tokens each, then a key; answer its value.
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.core.numbers.counts import Exact, Sum
@@ -180,7 +179,6 @@ a have two as well, and the path goes on beyond them to seven vertices.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
 class IsTree(Task):
     """IsTree: is the graph whose edges stand in the prompt a tree?
 

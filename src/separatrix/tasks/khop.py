@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import comb
@@ -125,7 +124,6 @@ _LEAST_HOPS = 6
 """Fewest hops of which walks along pairs of any age tell nothing more."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class KHop(Composition, Task):
     """k-hop induction heads: find the last token earlier in the prompt, step to the token behind
     it, and do so k times.

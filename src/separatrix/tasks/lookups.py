@@ -4,7 +4,6 @@ sequence that is looked up (index).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -24,7 +23,6 @@ from separatrix.tasks.drawing.distinct import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lookup(Task):
     """n entries, then the place asked for."""
 
@@ -78,7 +76,6 @@ class Lookup(Task):
         return entries[np.arange(len(entries)), place]
 
 
-@dataclass(frozen=True, init=False)
 class Eva(Lookup):
     """Eva: evaluate a function that stands in the prompt.
 
@@ -131,7 +128,6 @@ class Eva(Lookup):
         return self._laid({"number": max(self.n, self.V)}, **grows)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Index(Lookup):
     """Index lookup: a sequence, then a position in it, which has an id of its own.
 

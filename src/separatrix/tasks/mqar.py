@@ -190,7 +190,6 @@ def weighted(places: int, a: float, number: int) -> Weighted:
 LARGEST_VOCABULARY = 1 << 32
 
 
-@dataclass(frozen=True, kw_only=True)
 class MQAR(Task):
     """MQAR: multi-query associative recall, with the parameters of Zoology.
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -25,7 +24,6 @@ _ENTRIES = 1 << 16
 """Pairs of strings compared at once."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Neighbour(Task):
     """Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
     string nearest to it.

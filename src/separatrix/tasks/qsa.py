@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, gcd
 from typing import ClassVar
@@ -15,7 +14,6 @@ from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 _MOST_AVERAGED = 4096
 
 
-@dataclass(frozen=True, init=False)
 class QSA(Task):
     """qSA: q-sparse averaging, each set of q places asks for the sum of the values that stand
     there.

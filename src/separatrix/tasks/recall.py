@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Any, ClassVar, Literal, get_args
@@ -38,7 +37,6 @@ PROMISED = ("present", "independent")
 """The forms in which the key asked for is there."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recall(Task):
     """Associative recall with one query: pairs of key and value, then a key; answer its value.
 
@@ -340,7 +338,6 @@ class Recall(Task):
         return np.where(found, values[np.arange(len(values)), last], self.V)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoisyRecall(Task):
     """Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
 

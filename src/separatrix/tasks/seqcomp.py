@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import prod
@@ -45,7 +44,6 @@ Number = TypeVar("Number", int, Tokens)
 """Integers or arrays of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Functions(Composition, Task):
     """z_l: [N_{l-1}] -> [N_{l-1}] for l = 1..L, z_0 in [m] and w, in the order that a subclass lays
     out; answer i_L.
@@ -403,7 +401,6 @@ class Functions(Composition, Task):
 __all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class SeqComp(Functions):
     """L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
 
@@ -491,7 +488,6 @@ class SeqComp(Functions):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SeqCompForward(Functions):
     """L-SeqComp read forward: the functions stand in the order in which they are needed, so that
     they can be composed while reading.

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -86,7 +85,6 @@ MOST_POINTERS = 64
 MOST_SWAPS = 1 << 16
 
 
-@dataclass(frozen=True, kw_only=True)
 class StateRecall(Composition, Task):
     """State-based recall: pointers into a memory are exchanged, then what one of them points to is
     recalled.

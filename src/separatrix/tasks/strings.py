@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -37,7 +36,6 @@ _HIDING = (
 """M, and numbers of which each of 2..M divides one, with sums of subsets far apart."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Equality(Task):
     """String equality: are two strings of n bits the same?
 
@@ -217,7 +215,6 @@ class Equality(Task):
         return (tokens[:, : self.n] == tokens[:, self.n :]).all(1).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Disjointness(Task):
     """Disjointness: have two sets, given as strings of n bits, no element in common?
 

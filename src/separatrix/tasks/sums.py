@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, gcd, isqrt
 from typing import ClassVar, Literal, get_args
@@ -129,7 +128,6 @@ def told_by_residues(n: int, M: int, moduli: range) -> Fraction:
     return 1 - same
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cancelling(Task):
     """Whether `summands` of n tokens cancel modulo M: the last with others (query), or any."""
 
@@ -172,7 +170,6 @@ class Cancelling(Task):
         return Growth(f"M = {ratio}n", least, {"M": (ratio, 0)})
 
 
-@dataclass(frozen=True, kw_only=True)
 class TwoSum(Cancelling):
     """2-Sum modulo M, per query (Match2) or as a decision.
 
@@ -398,7 +395,6 @@ _TRIES = 10_000
 _PAIRS = 8
 
 
-@dataclass(frozen=True, kw_only=True)
 class ThreeSum(Cancelling):
     """3-Sum modulo M, per query or as a decision.
 

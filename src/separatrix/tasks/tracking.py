@@ -91,7 +91,6 @@ _LEVELLED = 4096
 """Largest n whose level is computed exactly; beyond, it is that of this n, which is more."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ones(Task):
     """How many of n bits are ones, modulo the number of answers."""
 
@@ -113,7 +112,6 @@ class Ones(Task):
         return self._checked(tokens).sum(axis=1) % self.answers
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parity(Ones):
     """Parity: is the number of ones among n bits odd?
 
@@ -178,7 +176,6 @@ class Parity(Ones):
         return Batch(tokens, tokens.sum(axis=1) % 2)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Modular(Ones):
     """Modular counting: how many of n bits are ones, modulo m?
 
@@ -252,7 +249,6 @@ class Modular(Ones):
 _LEAST_DRAWN = 8
 
 
-@dataclass(frozen=True, kw_only=True)
 class Product(Composition, Task):
     """The product of n elements of a group, independent and uniform, the first acting first."""
 
@@ -322,7 +318,6 @@ class Product(Composition, Task):
         return ("arrangement", self.elements.k) if self.elements else ("number", self.answers)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Permutation(Product):
     """Permutation composition: where do k things stand after n rearrangements? State tracking over
     the symmetric group S_k.
@@ -433,7 +428,6 @@ _GROUP = re.compile(r"A([3-6])|C([1-9][0-9]{0,2})")
 _LARGEST = 720
 
 
-@dataclass(frozen=True, kw_only=True)
 class Group(Product):
     """The word problem of a group: what is the product of n of its elements? State tracking over
     alternating and cyclic groups.

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
@@ -218,10 +218,11 @@ for.
 """
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Described(ABC):
-    """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad
-    size raises SizeError on construction.
+    """A task at a size. Subclasses are frozen dataclasses, without being told so, whose fields are
+    the sizes; a bad size raises SizeError on construction.
     """
 
     name: ClassVar[str] = ""
@@ -262,6 +263,7 @@ class Described(ABC):
             cls.words = Words.read(told)
         if cls.shifts and "usage" in vars(cls):
             cls.usage += f", shift={'|'.join(cls.shifts)}"
+        dataclass(frozen=True, kw_only=True)(cls)
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
@@ -121,7 +121,6 @@ class FirstPart(NamedTuple):
     contents: Count
 
 
-@dataclass(frozen=True, kw_only=True)
 class Task(Described):
     """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad
     size raises SizeError on construction.
@@ -426,7 +425,6 @@ _kept = lru_cache(maxsize=4)(_block)
 """For whoever asks for a few rows at a time, the blocks that the last ones came from."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Around(Task):
     """A task that asks more of the prompts of another: what it says of one answer is what `task`
     says, unless it knows better.

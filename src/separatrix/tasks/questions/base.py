@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from separatrix.core.numbers.lazy import np
@@ -16,7 +15,6 @@ ALL = "all"
 """The `queries` that asks everything the task can be asked."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Questions(Around):
     """A task with several answers per prompt: its questions one after another, `queries` of them,
     or all.
@@ -119,7 +117,6 @@ class Questions(Around):
         return front
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lookups(Questions):
     """Questions of one token each, behind what is asked about; none is asked twice."""
 

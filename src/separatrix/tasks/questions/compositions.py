@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,7 +16,6 @@ from separatrix.tasks.questions.base import TWICE, Questions
 from separatrix.tasks.seqcomp import PERMUTATIONS, SeqComp
 
 
-@dataclass(frozen=True, kw_only=True)
 class Starts(Questions):
     """L-SeqComp asked from several starts, one question after another.
 

@@ -4,7 +4,6 @@ for several keys, 2-Sum for several values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.core.numbers.lazy import np
@@ -21,7 +20,6 @@ _LISTED = 1024
 """Most questions that the two runs' prompts are written out for."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Arguments(Lookups):
     """Function evaluation at several arguments, one after another.
 
@@ -74,7 +72,6 @@ class Arguments(Lookups):
         return self._joined(f, asked, np.take_along_axis(f, asked, axis=1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Keys(Lookups):
     """Associative recall asked for several keys, one after another.
 
@@ -169,7 +166,6 @@ class Keys(Lookups):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sums(Lookups):
     """2-Sum modulo M asked for several values, one after another.
 

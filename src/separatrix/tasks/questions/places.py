@@ -4,7 +4,7 @@ induction, and state tracking.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from separatrix.core.numbers.counts import Count
@@ -16,7 +16,6 @@ from separatrix.tasks.questions.base import ALL, Questions
 from separatrix.tasks.tracking import Group, Modular, Parity, Permutation
 
 
-@dataclass(frozen=True, kw_only=True)
 class Hops(Questions):
     """k-hop induction heads asked at many places of one prompt, for what stands up to each.
 
@@ -122,7 +121,6 @@ MOST_COUNTED = 4096
 """Most questions of which the exact chance of modular is summed."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Prefixes(Questions):
     """State tracking asked after every token: the answer for what was read up to it.
 
@@ -209,7 +207,6 @@ class Prefixes(Questions):
         return np.cumsum(tokens, axis=1) % self.task.answers
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counted(Prefixes):
     """Modular counting, whose prefixes have nearly uniform answers."""
 

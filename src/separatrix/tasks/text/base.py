@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -40,7 +39,6 @@ class TextItem(NamedTuple):
     choices: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextTask(Described):
     """A task in words at a size.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError
@@ -123,7 +122,6 @@ class Needle(NamedTuple):
     sentence: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Haystack(TextTask):
     """Sentences about names, the needles, in a text of `length` words that is filler otherwise."""
 

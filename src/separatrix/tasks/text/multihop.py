@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from separatrix.core.errors import SpecError
@@ -49,6 +50,10 @@ def _objects(table: Table) -> set[str]:
     return {fact.object for fact in table.values()}
 
 
+def _unlike(one: Table, other: Table) -> bool:
+    return all(one[subject].object != fact.object for subject, fact in other.items())
+
+
 @dataclass(frozen=True)
 class Story:
     """What an instance tells: chains of names, the one asked for first, joined by `hops`, and all
@@ -60,7 +65,6 @@ class Story:
     facts: list[Fact]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MultiHop(TextTask):
     """Composition in words: k hops through facts that stand in the prompt, among facts of the same
     shape about the same things.
@@ -345,11 +349,22 @@ class MultiHop(TextTask):
                 raise self.refused(f"'{fact.text}' {twice}")
         if len(order) != self.n:
             raise self.refused(f"the prompt has {len(order)} facts; an instance has n={self.n}")
-        self._check_chains(tables)
-        if self.decoys:
-            for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
-                self._check_decoys(hop, table, others)
-            self._check_onward(tables[-1], onward)
+        m = self.candidates
+        rest = 0 if self.decoys else self.n % self.k
+        following = all(two.keys() <= _objects(one) for one, two in pairwise(tables))
+        if not following or [*map(len, tables)] != [m + (hop < rest) for hop in range(self.k)]:
+            left = f" and one of {rest}" if rest else ""
+            raise self.refused(f"a chain is broken; an instance has {m} of {self.k} facts{left}")
+        for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
+            astray = others.keys() == table.keys() and _objects(others) == _objects(table)
+            if self.decoys and not (astray and _unlike(table, others)):
+                raise self.refused(
+                    f"the decoys of hop {hop + 1} do not lead from every subject to an object of"
+                    " another chain"
+                )
+        told = {fact.relation for fact in onward.values()}
+        if self.decoys and (len(told) != 1 or _objects(tables[-1]) - onward.keys()):
+            raise self.refused("not all ends of chains lead on, by one relation")
         things = {name for table in (*tables, onward) for name in (*table, *_objects(table))}
         if len(things) != self._needed(self.n):
             raise self.refused(
@@ -359,41 +374,6 @@ class MultiHop(TextTask):
         if order != sorted(order, key=lambda hop: _ORDERS[self.facts] * hop):
             raise self.refused(f"the facts do not stand in the order of facts={self.facts}")
         return tables
-
-    def _check_chains(self, tables: list[Table]) -> None:
-        """Raises SizeError unless the facts form whole chains, and without decoys one of the
-        rest.
-        """
-        reached = set(tables[0])
-        for hop, table in enumerate(tables):
-            due = self.candidates + (not self.decoys and hop < self.n % self.k)
-            if len(table) != due:
-                raise self.refused(
-                    f"{len(table)} facts are of hop {hop + 1}; an instance has {due}"
-                )
-            if alone := table.keys() - reached:
-                raise self.refused(
-                    f"no fact of hop {hop} leads to {min(alone)}; its chain is broken"
-                )
-            reached = _objects(table)
-
-    def _check_decoys(self, hop: int, table: Table, decoys: Table) -> None:
-        if decoys.keys() != table.keys() or _objects(decoys) != _objects(table):
-            raise self.refused(
-                f"the decoys of hop {hop + 1} do not join its subjects to its objects"
-            )
-        for subject, fact in decoys.items():
-            if fact.object == table[subject].object:
-                raise self.refused(
-                    f"'{fact.text}' leads where '{table[subject].text}' does; a decoy leads to"
-                    " another chain"
-                )
-
-    def _check_onward(self, last: Table, onward: Table) -> None:
-        if len({fact.relation for fact in onward.values()}) != 1:
-            raise self.refused("the ends of chains do not lead on by one relation")
-        if left := _objects(last) - onward.keys():
-            raise self.refused(f"no fact leads on from {min(left)}, the end of a chain")
 
 
 def _question(hops: Sequence[Relation], name: str) -> str:

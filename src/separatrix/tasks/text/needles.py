@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, perm
 from typing import Final
@@ -17,7 +16,6 @@ from separatrix.tasks.text.names import PATTERN, names, some_names
 _NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Needles(Haystack):
     """Needles in a haystack: words kept under names, told between sentences of filler.
 

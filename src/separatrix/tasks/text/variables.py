@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from separatrix.core.numbers.lazy import np
@@ -14,7 +13,6 @@ _FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN}
 _COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Variables(Haystack):
     """Variable tracking in words: which variables hold a word, at first or as copies of copies?
 

@@ -397,7 +397,7 @@ def test_decoys_by_hand() -> None:
         ("The mother of Tor is Sim", "The mother of Tor is Gan", "the decoys of hop 1"),
         ("The mother of Tor is Sim", "The mother of Rig is Sim", "the decoys of hop 1"),
         ("The godmother of Gan is Mak", "The godfather of Gan is Mak", "by one relation"),
-        ("The godmother of Gan is Mak", "The godmother of Tor is Mak", "no fact leads on from Gan"),
+        ("The godmother of Gan is Mak", "The godmother of Tor is Mak", "not all ends of chains"),
         ("The godmother of Gan is Mak", "The godmother of Gan is Rig", "two things bear one name"),
         ("The godmother of Gan is Mak", "The mother of Gan is Mak", "the decoys of hop 1"),
         (" The godmother of Gan is Mak.", "", "the prompt has 8 facts"),
@@ -406,7 +406,7 @@ def test_decoys_by_hand() -> None:
             task.answer((DECOYS + ASKED).replace(old, new))
     agreeing = DECOYS.replace("mother of Bek is Lun", "mother of Bek is Gan")
     agreeing = agreeing.replace("mother of Pod is Gan", "mother of Pod is Lun")
-    with pytest.raises(SizeError, match=r"'The mother of Pod is Lun\.'"):
+    with pytest.raises(SizeError, match="the decoys of hop 1"):
         task.answer(agreeing + ASKED)
 
 

@@ -56,12 +56,12 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         (
             changed(0, "The teacher of Bek is Sim."),
             SizeError,
-            "no fact of hop 1",
+            "a chain is broken",
         ),
         (
             changed(3, "Pod was born in the village of Gan."),
             SizeError,
-            "no fact of hop 1",
+            "a chain is broken",
         ),
         (changed(3, "Sim was born in the village of Vos."), SizeError, "two chains meet"),
         (changed(3, "Sim was born in the village of Tor."), SizeError, "things bear one name"),
@@ -74,7 +74,7 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         (
             changed(1, "The teacher of Lun is Vos."),
             SizeError,
-            "3 facts are of hop 1",
+            "has 2 of 2 facts",
         ),
         (changed(1, "The doctor of Lun is Vos."), SizeError, "a relation that is no"),
         (prompt(FACTS, "Who is the teacher of Tor?"), SizeError, "the question has 1 hops"),
@@ -203,7 +203,7 @@ def test_the_chain_left_over() -> None:
     assert task.answer(prompt(facts)) == "Gan"
     with pytest.raises(SizeError, match="breaks at Rig"):
         task.answer(prompt(facts, QUESTION.replace("Tor", "Pod")))
-    with pytest.raises(SizeError, match=r"2 facts .* hop 1; .* 3"):
+    with pytest.raises(SizeError, match="2 of 2 facts and one of 1"):
         task.answer(prompt([*FACTS, "Pod was born in the village of Rig."]))
 
 
