@@ -8,10 +8,7 @@ from separatrix.core.numbers.partitions import Partitions
 from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
-
-_PAIRS = 64
-_AT_ONCE = 16
-"""Pairs of edges tried per tree, and in one go."""
+from separatrix.tasks.drawing.distinct import one_of
 
 
 def long_ones(batch: int, n: int, *, path: int, cycle: Tokens, rng: np.random.Generator) -> Tokens:
@@ -30,94 +27,29 @@ def long_ones(batch: int, n: int, *, path: int, cycle: Tokens, rng: np.random.Ge
     return edges
 
 
-def grown(batch: int, n: int, rng: np.random.Generator, *, chains: bool) -> tuple[Tokens, Tokens]:
-    """Parents and roots (all 0) of trees to which vertex v > 0 is joined at a uniform earlier
-    one, or in `chains` at one of the two before it.
+def grown(cycle: Bools, n: int, rng: np.random.Generator, *, chains: bool) -> Tokens:
+    """The edges (batch, n - 1, 2) of trees that grow from a path of five vertices: every other one
+    joins a uniform earlier one, or in `chains` one of the two before it.
+
+    Where `cycle` (batch,) holds, one of the vertices two steps or more above a uniform one, neither
+    of the first two, hangs on that one instead, so that every vertex has an edge still.
     """
+    batch = len(cycle)
+    rows = np.arange(batch)
     earlier = np.arange(n)
-    parents = rng.integers(np.maximum(earlier, 1), size=(batch, n))
+    above = rng.integers(np.maximum(earlier, 1), size=(batch, n))
     if chains:
-        parents = np.maximum(earlier - rng.integers(1, 3, size=(batch, n)), 0)
-    return parents, np.zeros(batch, np.int64)
-
-
-def crossed(
-    parents: Tokens, roots: Tokens, cross: Bools, rng: np.random.Generator
-) -> tuple[Tokens, Bools]:
-    """The edges (batch, n - 1, 2) of trees, by number of the lower end, and whether one of 64
-    uniform pairs of them can be exchanged. Edges a-b and c-d can where the path a, b, ..., c, d has
-    at least two steps from b to c, a has the degree of c, and b that of d. Where a pair can and
-    `cross` holds, a-d and b-c stand in the places of the first such pair.
-    """
-    batch, n = parents.shape
-    lower = np.tile(np.arange(n - 1), (batch, 1))
-    lower += lower >= roots[:, None]
-    edges = np.stack((lower, np.take_along_axis(parents, lower, axis=1)), axis=2)
-    cells = (edges.reshape(batch, -1) + n * np.arange(batch)[:, None]).ravel()
-    degrees = np.bincount(cells, minlength=batch * n).reshape(batch, n)
-    one_end, other_end = degrees.ravel()[cells].reshape(batch, n - 1, 2).transpose(2, 0, 1)
-    low = np.minimum(one_end, other_end)
-    # b and c have two edges or more, so a and d do: an edge with an end of degree 1 fits none (0)
-    kinds = np.where(low > 1, n * low + np.maximum(one_end, other_end), 0)
-    fits = np.zeros(batch, bool)
-    left = np.arange(batch)
-    for _ in range(_PAIRS // _AT_ONCE):
-        row, one, two, ends = _exchanges(left, parents, edges, degrees, kinds, rng)
-        row, first = np.unique(row, return_index=True)
-        # before `cross` is looked at: which trees fit says nothing about the label
-        fits[row] = True
-        first = first[cross[row]]
-        row, (a, b, c, d) = row[cross[row]], ends[:, first]
-        edges[row, one[first]] = np.stack((a, d), axis=1)
-        edges[row, two[first]] = np.stack((b, c), axis=1)
-        left = left[~fits[left]]
-        if not len(left):
-            break
-    return edges, fits
-
-
-def _exchanges(
-    rows: Tokens,
-    parents: Tokens,
-    edges: Tokens,
-    degrees: Tokens,
-    kinds: Tokens,
-    rng: np.random.Generator,
-) -> tuple[Tokens, Tokens, Tokens, Tokens]:
-    """Of 16 uniform pairs of edges for each of the rows those that can be exchanged: their rows,
-    the two edges' numbers, and the ends (4, pairs).
-    """
-    number = edges.shape[1]
-    row = np.repeat(rows, _AT_ONCE)
-    one = rng.integers(number, size=len(row))
-    two = (one + rng.integers(1, number, size=len(row))) % number
-    kind = kinds[row, one]
-    alike = (kind > 0) & (kind == kinds[row, two])
-    row = row[alike]
-    one = one[alike]
-    two = two[alike]
-    (a, b), (d, c) = edges[row, one].T, edges[row, two].T
-    # an end above the other edge is the one from which the path leaves downward
-    above = _above(parents, row, a, d)
-    below = _above(parents, row, d, a)
-    a, b = np.where(above, b, a), np.where(above, a, b)
-    d, c = np.where(below, c, d), np.where(below, d, c)
-    kept = (b != c) & (parents[row, b] != c) & (parents[row, c] != b)
-    kept &= (degrees[row, a] == degrees[row, c]) & (degrees[row, b] == degrees[row, d])
-    return row[kept], one[kept], two[kept], np.stack((a, b, c, d))[:, kept]
-
-
-def _above(parents: Tokens, rows: Tokens, top: Tokens, vertex: Tokens) -> Bools:
-    found = np.zeros(len(top), bool)
-    left = np.arange(len(top))
-    while len(left):
-        step = parents[rows[left], vertex]
-        met = step == top[left]
-        ended = step == vertex
-        found[left[met & ~ended]] = True
-        left = left[~met & ~ended]
-        vertex = step[~met & ~ended]
-    return found
+        above = np.maximum(earlier - rng.integers(1, 3, size=(batch, n)), 0)
+    above[:, 1:5] = earlier[:4]
+    depth = np.zeros((batch, n), np.int64)
+    for vertex in range(1, n):
+        depth[:, vertex] = depth[rows, above[:, vertex]] + 1
+    below = top = one_of(depth > 3, rng)
+    steps = rng.integers(2, depth[rows, below] - 1)
+    for step in range(steps.max()):
+        top = np.where(step < steps, above[rows, top], top)
+    above[rows[cycle], top[cycle]] = below[cycle]
+    return np.stack((np.broadcast_to(earlier, above.shape), above), axis=2)[:, 1:]
 
 
 def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
@@ -174,9 +106,6 @@ def groups(u: Tokens, v: Tokens, n: int) -> Tokens:
 
 _LEAST_DRAWN = 64
 _LEAST_SHIFTED = 7
-"""Where n < 7 no tree has two edges to exchange: b and c have two neighbours on the path, so d and
-a have two as well, and the path goes on beyond them to seven vertices.
-"""
 
 
 class IsTree(Task):
@@ -214,9 +143,9 @@ class IsTree(Task):
     nothing. Longer ones are a part of the task: at n = 64 those of 12 edges tell 0.66, of 16 edges
     0.85. (At n = 24 and 33 six edges told 0.75 and 0.61, at n = 48 0.52.)
 
-    Shifts grow a tree vertex by vertex, which is shown, or by a fair coin with two of its edges a-b
-    and c-d, on a path a, b, ..., c, d, exchanged for a-d and b-c, which leaves the degrees of all
-    vertices and of their neighbours: short cycles tell there.
+    Shifts grow a tree vertex by vertex from a path of five, which is shown; or, by a fair coin,
+    with one of the vertices two or more above a uniform one hung on that one instead: short cycles
+    tell there.
 
     Counted: S(n, b) + 1 for prefixes of n - b edges, S being the number of partitions of n vertices
     into b groups [here]; n log n + O(n log log n) bits, where [Wen25] has Omega(n).
@@ -296,9 +225,12 @@ class IsTree(Task):
                 f"so few edges show every cycle at a look; n must be at least {self._least}"
             )
         labels = rng.integers(2, size=batch)
-        edges = self._long(labels, rng) if self.shift == PLAIN else self._exchanged(labels, rng)
-        # without it they stand in the order of growth
-        edges = shuffled(edges, rng, order=self.shift != "local")
+        chains = self.shift == "local"
+        if self.shift == PLAIN:
+            edges = self._long(labels, rng)
+        else:
+            edges = grown(labels == 0, self.n, rng, chains=chains)
+        edges = shuffled(edges, rng, order=not chains)
         ends = rng.integers(2, size=(batch, self.n - 1, 1))
         return Batch(
             np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels
@@ -312,21 +244,6 @@ class IsTree(Task):
         return long_ones(
             len(labels), self.n, path=trunk, cycle=np.where(labels == 1, 0, cycle), rng=rng
         )
-
-    def _exchanged(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        """The edges (batch, n - 1, 2) of trees grown under a shift, two of them exchanged where the
-        answer is 0.
-        """
-        batch = len(labels)
-        edges = np.empty((batch, self.n - 1, 2), np.int64)
-        left = np.arange(batch)
-        # the coin was thrown before, so that a tree without such edges says nothing about it
-        while len(left):
-            trees = grown(len(left), self.n, rng, chains=self.shift == "local")
-            swapped, fits = crossed(*trees, labels[left] == 0, rng)
-            edges[left[fits]] = swapped[fits]
-            left = left[~fits]
-        return edges
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
