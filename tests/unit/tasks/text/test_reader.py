@@ -203,7 +203,7 @@ def test_the_chain_left_over() -> None:
     assert task.answer(prompt(facts)) == "Gan"
     with pytest.raises(SizeError, match="breaks at Rig"):
         task.answer(prompt(facts, QUESTION.replace("Tor", "Pod")))
-    with pytest.raises(SizeError, match="2 of 2 facts and one of 1"):
+    with pytest.raises(SizeError, match="and one of 1"):
         task.answer(prompt([*FACTS, "Pod was born in the village of Rig."]))
 
 
