@@ -22,7 +22,7 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.bits import Bits, sum_bits
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.numbers.growth import NOTHING, Growth, tokens
-from separatrix.core.numbers.rotary import Rotation, check_scaling
+from separatrix.core.numbers.rotary import SCALINGS, Rotation, check_scaling
 
 T = TypeVar("T")
 CacheKind = Literal["state", "convolution", "window", "kv"]
@@ -210,8 +210,9 @@ def positions_field() -> Any:
     return choice("embedded", POSITIONS, POSITIONS_TEXT)
 
 
-def rotation_scaling(text: str) -> Any:
+def rotation_scaling() -> Any:
     """A field that says how the angles of a rotation are scaled, or None."""
+    text = f"how the rotation's angles are scaled: {', '.join(SCALINGS.values())}"
     return field(default=None, metadata={"text": text, "scaling": True, "alters": True})
 
 

@@ -16,19 +16,18 @@ from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     Head,
     Heads,
+    Mechanism,
     Stores,
     TokenChoice,
     Varied,
     flag,
     integer,
-    positions_field,
-    rotation_scaling,
 )
-from separatrix.stacks.mechanisms.softmax import ROPE_SCALING, Accumulating, Softmax
+from separatrix.stacks.mechanisms.softmax import Rotated, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentCache(Heads, Accumulating):
+class LatentCache(Heads, Rotated):
     """A latent c_j and a rotated key r_j that all heads share; k_j = (W_k c_j, r_j), v_j = W_v
     c_j.
     """
@@ -36,21 +35,14 @@ class LatentCache(Heads, Accumulating):
     latent: int = integer(512, "numbers of the cached latent per token (kv_lora_rank)")
     rope_dim: int = integer(0, "numbers of the rotated key that all heads share (qk_rope_head_dim)")
     rope: bool = flag(True, "whether the shared key of rope_dim numbers is rotated by its place")
-    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
-    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
-    positions: str = positions_field()
 
-    def _check(self) -> None:
-        if self.rope_dim % 2:
-            raise SizeError(
-                f"{self.name}: rope_dim={self.rope_dim} is odd; rotation turns pairs of dimensions"
-            )
+    @property
+    def _turnable(self) -> int:
+        return self.rope_dim
 
     @cached_property
     def rotation(self) -> Rotation | None:
-        if not self.rope or not self.rope_dim:
-            return None
-        return Rotation(self.rope_base, self.rope_dim, self.rope_scaling)
+        return super().rotation if self.rope_dim else None
 
     @property
     def rounded_again(self) -> bool:
@@ -100,7 +92,7 @@ class Latent(LatentCache, row="mla"):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            self.sums_assumed,
+            *super().assumptions(),
             (
                 "latent attention accumulates values or latents, the larger of the two counted"
                 f" ({max(self.dv, self.latent):,} numbers per head)"
@@ -146,7 +138,7 @@ class Chosen(LatentCache):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            self.sums_assumed,
+            *super().assumptions(),
             f"{self.chooser} chooses {self.topk:,} tokens; one choice for all heads",
         )
 
@@ -161,13 +153,26 @@ class SharedChoice(Chosen, row="dsa_shared"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DSA(Chosen, row="dsa"):
-    """DeepSeek sparse attention: latent attention to the `topk` tokens that a lightning indexer
-    with its own small key per token scores best.
-    """
+class Indexer(Mechanism):
+    """An indexer with a small key of its own for each token, which scores all of them."""
 
     index_heads: int = integer(1, "query heads of the indexer")
     index_dim: int = integer(64, "numbers of the indexer's key per token")
+
+    def stores(self) -> Stores:
+        whole = super().stores()
+        return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
+
+    def work(self) -> Growth:
+        """And the indexer's scores of every token."""
+        return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DSA(Indexer, Chosen, row="dsa"):
+    """DeepSeek sparse attention: latent attention to the `topk` tokens that a lightning indexer
+    with its own small key per token scores best.
+    """
 
     def _check(self) -> None:
         super()._check()
@@ -176,14 +181,6 @@ class DSA(Chosen, row="dsa"):
                 f"dsa: index_dim={self.index_dim} is less than rope_dim={self.rope_dim}, which"
                 " turns the indexer's keys too"
             )
-
-    def stores(self) -> Stores:
-        whole = super().stores()
-        return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
-
-    def work(self) -> Growth:
-        """And the indexer scores every token."""
-        return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
 
     @property
     def token_choice(self) -> TokenChoice | None:
@@ -198,19 +195,13 @@ class DSA(Chosen, row="dsa"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Indexed(Softmax, row="indexed"):
+class Indexed(Indexer, Softmax, row="indexed"):
     """Indexed attention: an indexer with its own small key per token scores the past, and attention
     reads the `topk` best tokens or blocks (MiniMax-M3), the open block always. Over a latent: dsa.
     """
 
-    index_heads: int = integer(1, "query heads of the indexer")
-    index_dim: int = integer(64, "numbers of the indexer's key per token")
     topk: int = integer(64, "tokens (or blocks) read")
     block: int = integer(1, "tokens per unit that the indexer chooses; 1: single tokens")
-
-    def stores(self) -> Stores:
-        whole = super().stores()
-        return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
 
     def read_bits(self) -> int:
         """k (1 + d_c) numbers, scores at the accumulators' width, for single tokens chosen for all
@@ -236,10 +227,6 @@ class Indexed(Softmax, row="indexed"):
         heads = 1 if self.block == 1 else self.heads // self.kv
         return tokens(heads * self.topk * self.block)
 
-    def work(self) -> Growth:
-        """And the indexer's scores of every token."""
-        return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
-
     def assumptions(self) -> tuple[str, ...]:
         who = (
             "one choice for all heads" if self.block == 1 else "each head may choose its own blocks"
@@ -263,7 +250,7 @@ class Indexed(Softmax, row="indexed"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compressed(Accumulating, row="compressed"):
+class Compressed(Rotated, row="compressed"):
     """Compressed attention (DeepSeek-V4): every `ratio` tokens leave one entry that is key and
     value at once; attention reads the `topk` entries that an indexer chooses, or all of them (topk
     = 0), and the last `size` tokens uncompressed.
@@ -277,13 +264,6 @@ class Compressed(Accumulating, row="compressed"):
     index_dim: int = integer(0, "numbers of the indexer's key per entry; 0 without one")
     size: int = integer(128, "tokens of the uncompressed window, the token itself included")
     overlap: bool = flag(False, "whether an entry also takes in the tokens of the entry before")
-    rope: bool = flag(False, "whether queries and entries are rotated by their places (RoPE)")
-    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
-    rope_dim: int | None = integer(
-        None, "rotated numbers of a query or entry; all if not given", alters=True
-    )
-    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
-    positions: str = positions_field()
 
     def _check(self) -> None:
         if bool(self.topk) != bool(self.index_dim):
@@ -291,16 +271,7 @@ class Compressed(Accumulating, row="compressed"):
                 f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs"
                 " both, no indexer needs both 0"
             )
-        if self.rotation is not None and self.rotation.dims > self.head_dim:
-            raise SizeError(
-                f"compressed: rope_dim={self.rope_dim} is more than head_dim={self.head_dim}"
-            )
-
-    @cached_property
-    def rotation(self) -> Rotation | None:
-        if not self.rope:
-            return None
-        return Rotation(self.rope_base, self.rope_dim or self.head_dim, self.rope_scaling)
+        super()._check()
 
     @property
     def inner_width(self) -> int:
@@ -344,9 +315,6 @@ class Compressed(Accumulating, row="compressed"):
     def _seen(self) -> Growth:
         chosen = tokens(self.topk, every=self.ratio) if self.topk else self._every()
         return chosen + tokens(self.size)
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (self.sums_assumed,)
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"topk": "topk"} if self.topk else {}

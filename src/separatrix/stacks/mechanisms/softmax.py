@@ -9,7 +9,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.formats import NumberFormat, summed_in
 from separatrix.core.numbers.growth import Growth, tokens
-from separatrix.core.numbers.rotary import SCALINGS, Rotation
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     CacheItem,
@@ -71,16 +71,14 @@ class Accumulating(Mechanism):
             )
         return text
 
-
-ROPE_SCALING = f"how the rotation's angles are scaled: {', '.join(SCALINGS.values())}"
-SINK = "whether every softmax has one learned score more per head, of a value of 0 (attention sink)"
+    def assumptions(self) -> tuple[str, ...]:
+        return (self.sums_assumed,)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(Heads, Accumulating):
-    """Grouped softmax attention; which tokens are seen is up to the subclass."""
+class Rotated(Accumulating):
+    """Softmax attention whose queries and keys may be turned by their places."""
 
-    kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
     rope: bool = flag(
         False, "whether queries and keys are rotated by their places (RoPE)", alters=True
     )
@@ -88,8 +86,36 @@ class Softmax(Heads, Accumulating):
     rope_dim: int | None = integer(
         None, "rotated numbers of a query or key, the first ones; all if not given", alters=True
     )
-    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
+    rope_scaling: str | None = rotation_scaling()
     positions: str = positions_field()
+
+    def _check(self) -> None:
+        if self.rotation is not None and self.rotation.dims > self._turnable:
+            raise SizeError(
+                f"{self.name}: rope_dim={self.rope_dim} is more than head_dim={self._turnable}"
+            )
+
+    @property
+    def _turnable(self) -> int:
+        """Numbers of a query or key."""
+        return self.sizes()["head_dim"]
+
+    @cached_property
+    def rotation(self) -> Rotation | None:
+        if not self.rope:
+            return None
+        dims = self._turnable if self.rope_dim is None else self.rope_dim
+        return Rotation(self.rope_base, dims, self.rope_scaling)
+
+
+SINK = "whether every softmax has one learned score more per head, of a value of 0 (attention sink)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax(Heads, Rotated):
+    """Grouped softmax attention; which tokens are seen is up to the subclass."""
+
+    kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
     softcap: int = integer(
         0, "scores are softcap tanh(score / softcap) (Gemma 2); 0: not capped", alters=True
     )
@@ -106,31 +132,11 @@ class Softmax(Heads, Accumulating):
 
     def _check(self) -> None:
         self._must_divide("kv_heads", self.kv, self.heads)
-        turned = self._turned
-        if self.rope and turned % 2:
-            raise SizeError(
-                f"{self.name}: {'head_dim' if self.rope_dim is None else 'rope_dim'}={turned} is"
-                " odd; rope=true turns pairs of dimensions"
-            )
-        if self.rope and turned > self.head_dim:
-            raise SizeError(f"{self.name}: rope_dim={turned} is more than head_dim={self.head_dim}")
-        if self.rope:
-            Rotation(self.rope_base, turned, self.rope_scaling)
-
-    @property
-    def _turned(self) -> int:
-        """Numbers of a query or key that a rotation turns."""
-        return self.head_dim if self.rope_dim is None else self.rope_dim
+        super()._check()
 
     @property
     def free_scores(self) -> bool:
         return not self.softcap and not self.bounded
-
-    @cached_property
-    def rotation(self) -> Rotation | None:
-        if not self.rope:
-            return None
-        return Rotation(self.rope_base, self._turned, self.rope_scaling)
 
     @property
     def head_shape(self) -> HeadShape:
@@ -192,9 +198,6 @@ class Softmax(Heads, Accumulating):
     def fetched(self) -> Growth:
         """Beside what is kept: only those that are opened."""
         return self.kept() + (self.opened() - self.held()) * (self.kv_numbers * self.p)
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (self.sums_assumed,)
 
 
 NORMS = ("none", "head", "each", "all", "other")
@@ -313,9 +316,7 @@ class Window(GatedSoftmax, row="window"):
         return self.kv * self.head_dim if self.shared else super().kv_numbers
 
     def within(self, tokens: int) -> Mechanism:
-        if tokens > self.size or self.shared:
-            return self
-        return Full(**{k: v for k, v in self.sizes().items() if k not in ("size", "shared")})
+        return self if tokens > self.size or self.shared else _unbounded(self)
 
     @property
     def _handed_on(self) -> int:
@@ -336,9 +337,11 @@ class Chunked(Softmax, row="chunked"):
         return Reach(before=max(0, self.conv - 1), chunk=self.size)
 
     def within(self, tokens: int) -> Mechanism:
-        if tokens > self.size:
-            return self
-        return Full(**{name: value for name, value in self.sizes().items() if name != "size"})
+        return self if tokens > self.size else _unbounded(self)
+
+
+def _unbounded(part: Softmax) -> Full:
+    return Full(**{k: v for k, v in part.sizes().items() if k not in ("size", "shared")})
 
 
 @dataclass(frozen=True, kw_only=True)
