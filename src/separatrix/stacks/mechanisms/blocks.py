@@ -207,7 +207,7 @@ class NSA(Pooled, row="nsa"):
         return 1 if self.shared else 3
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return self.heads * self.head_dim + self.kv_sets * self.kv_numbers
 
     def open_bits(self, t: int) -> int:

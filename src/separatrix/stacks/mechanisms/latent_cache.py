@@ -27,7 +27,7 @@ from separatrix.stacks.mechanisms.softmax import Rotated, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentCache(Heads, Rotated):
+class LatentCache(Rotated, Heads):
     """A latent c_j and a rotated key r_j that all heads share; k_j = (W_k c_j, r_j), v_j = W_v
     c_j.
     """
@@ -55,7 +55,7 @@ class LatentCache(Heads, Rotated):
         return self.latent + self.rope_dim
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
 
     def stores(self) -> Stores:
@@ -88,7 +88,7 @@ class Latent(LatentCache, row="mla"):
         return self._scored(self.head_dim + self.rope_dim + self.dv)
 
     def _scored(self, numbers: int) -> Growth:
-        return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self._channels)
+        return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self.channels)
 
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -125,7 +125,7 @@ class Chosen(LatentCache):
     def work(self) -> Growth:
         """Scores against latents and rotated keys, and sums of latents, take the chosen ones."""
         chosen = tokens(self.topk) * (2 * self.heads * (2 * self.latent + self.rope_dim))
-        return chosen + Growth(2 * self.conv * self._channels)
+        return chosen + Growth(2 * self.conv * self.channels)
 
     def fetched(self) -> Growth:
         """Of the latents, only the chosen ones."""

@@ -59,7 +59,7 @@ class MatrixState(Stateful, Heads):
         return self.heads * self.head_dim * self.dv
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return 2 * self.qk * self.head_dim + self.heads * self.dv
 
     @property
@@ -222,7 +222,7 @@ class DeltaProduct(MatrixState, row="deltaproduct"):
         return self.householders if self.negative else 0
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return (
             self.qk * self.head_dim * (1 + self.householders)
             + self.householders * self.heads * self.dv
@@ -231,7 +231,7 @@ class DeltaProduct(MatrixState, row="deltaproduct"):
     def work(self) -> Growth:
         """Decay 1 and read 2 per number of the state, and 4 for every update."""
         return Growth(
-            (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self._channels
+            (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self.channels
         )
 
 
@@ -354,4 +354,4 @@ class LogLinear(MatrixState, row="loglinear"):
 
     def work(self) -> Growth:
         buckets = doublings() * (self.operations * self.state_numbers)
-        return buckets + Growth(2 * self.conv * self._channels)
+        return buckets + Growth(2 * self.conv * self.channels)

@@ -66,7 +66,7 @@ class Stateful(Mechanism):
 
     def work(self) -> Growth:
         conv = self.sizes().get("conv", 0)
-        return Growth(self.operations * self.state_numbers + 2 * conv * self._channels)
+        return Growth(self.operations * self.state_numbers + 2 * conv * self.channels)
 
     @property
     def counted_bits(self) -> int:
@@ -147,7 +147,7 @@ class Channels(Stateful):
         return self.width
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return self.width
 
     @property
@@ -215,7 +215,7 @@ class Mamba2(Stateful, row="mamba2"):
         return self.heads * self.head_dim * self.state
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return self.heads * self.head_dim + 2 * self.groups * self.state
 
     @property
@@ -305,7 +305,7 @@ class ShortConvolution(Mechanism, row="shortconv"):
         return self.conv - 1
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return self.width
 
     def stores(self) -> Stores:

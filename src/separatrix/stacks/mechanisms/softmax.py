@@ -112,7 +112,7 @@ SINK = "whether every softmax has one learned score more per head, of a value of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(Heads, Rotated):
+class Softmax(Rotated, Heads):
     """Grouped softmax attention; which tokens are seen is up to the subclass."""
 
     kv_heads: int | None = integer(None, "number of key-value heads (GQA); heads if not given")
@@ -156,7 +156,7 @@ class Softmax(Heads, Rotated):
         return Bits.of(tokens * self.kv_numbers, self.p)
 
     @property
-    def _channels(self) -> int:
+    def channels(self) -> int:
         return self.heads * self.head_dim + self.kv_numbers
 
     @property
@@ -188,7 +188,7 @@ class Softmax(Heads, Rotated):
     def work(self) -> Growth:
         """Scores and weighted values, and the convolution."""
         scored = self.seen() * (2 * self.heads * (self.head_dim + self.dv))
-        return scored + Growth(2 * self.conv * self._channels)
+        return scored + Growth(2 * self.conv * self.channels)
 
     def stores(self) -> Stores:
         kept = (self.held() * self.kv_numbers, self.p)

@@ -102,64 +102,44 @@ class _Mixers:
         """Maps from the input, convolutions and the map back. Raises ConfigError for a mixer whose
         maps are not known.
         """
+        return self._maps(part) + part.sizes().get("conv", 0) * part.channels
+
+    def _maps(self, part: Mechanism) -> int:
         width = self.width
         match part:
             case PositionWise():
                 return 0
             case Softmax() if not isinstance(part, Window) or not part.shared:
-                inner = part.heads * part.dv
-                asked = part.heads * part.head_dim
+                inner, asked = part.heads * part.dv, part.heads * part.head_dim
                 gates = self._gates(part.sizes().get("gate", "none"), part.heads, inner)
                 kept = 0 if isinstance(part, Reused | ReusedWindow) else part.kv_numbers
                 if isinstance(part, Indexed):
                     kept += part.index_dim * (part.index_heads + 1)
-                return width * (asked + kept + inner + gates) + part.conv * (
-                    asked + part.kv_numbers
+                return width * (asked + kept + inner + gates)
+            case DSA():
+                queries = part.index_heads * (part.query_latent or width)
+                return (
+                    self._latent(part)
+                    + part.index_dim * (queries + width)
+                    + (width * part.index_heads)
                 )
-            case Latent():
+            case Latent() | Chosen():
                 return self._latent(part)
-            case Chosen():
-                found = self._latent(part)
-                if isinstance(part, DSA):
-                    found += part.index_dim * (
-                        part.index_heads * (part.query_latent or width) + width
-                    )
-                    found += width * part.index_heads
-                return found
             case Window() | Compressed():
                 return self._shared(part)
             case GatedDeltaNet() | KDA() | Lightning():
-                inner = part.heads * part.dv
-                channels = 2 * part.qk * part.head_dim + inner
-                # an output gate, and for each head a decay and a strength of writing
-                gates = width * (inner + 2 * part.heads)
-                if isinstance(part, Lightning):
-                    gates = width * inner
-                if isinstance(part, KDA):
-                    # decays, and most gates, are made of as many numbers as a head has
-                    decays = part.head_dim * (width + part.heads * part.head_dim)
-                    if "full" in self.words:
-                        decays = width * part.heads * part.head_dim
-                    gate = part.head_dim * (width + inner)
-                    if "full" in self.words or self._gate_of_full_rank():
-                        gate = width * inner
-                    gates = width * part.heads + decays + gate
-                return width * (channels + inner) + gates + part.conv * channels
+                return width * (part.channels + part.heads * part.dv) + self._decays(part)
             case Mamba():
                 rank = part.rank or -(-width // 16)
-                made = 3 * width + part.conv + part.state + 2 * rank + 2 * part.state
-                return part.width * made
+                return part.width * (3 * (width + part.state) + 2 * rank)
             case Mamba2():
-                inner = part.heads * part.head_dim
-                channels = inner + 2 * part.groups * part.state
-                return width * (2 * inner + channels + part.heads) + part.conv * channels
+                return width * (2 * part.inner_width + part.channels + part.heads)
             case RGLRU():
                 # its gates are maps of a block of channels each
                 blocks = self._size("num_attention_heads") or part.width
-                gates = 2 * part.width * (part.width // blocks)
-                return part.width * (3 * width + part.conv) + gates
+                return part.width * (3 * width + 2 * (part.width // blocks))
             case ShortConvolution():
-                return part.width * (4 * width + part.conv)
+                return part.width * 4 * width
             case RWKV4():
                 # what lets the MLP's outputs through, and shares of the token before
                 return width * (4 * part.width + width + 5)
@@ -171,6 +151,20 @@ class _Mixers:
                 return width * (2 * part.heads * (part.head_dim + 1) + 3 * inner)
             case _:
                 raise self.fields.error(f"maps of '{part.name}' are not counted")
+
+    def _decays(self, part: GatedDeltaNet | KDA | Lightning) -> int:
+        """An output gate, and for each head a decay and a strength of writing. Those of KDA, and
+        most of its gates, are made of as many numbers as a head has.
+        """
+        width, inner = self.width, part.heads * part.dv
+        if not isinstance(part, KDA):
+            return width * (inner + (0 if isinstance(part, Lightning) else 2 * part.heads))
+        full, asked = "full" in self.words, part.heads * part.head_dim
+        section = self.fields.section("linear_attn_config")
+        whole = full or section.flag("linear_attn_config.use_full_rank_gate")
+        decays = width * asked if full else part.head_dim * (width + asked)
+        gate = width * inner if whole else part.head_dim * (width + inner)
+        return width * part.heads + decays + gate
 
     def _of_fla(self, part: GLA | RetNet | DeltaNet) -> int:
         """As flash-linear-attention makes them: heads that share keys and values have fewer maps
@@ -189,11 +183,8 @@ class _Mixers:
             found += 16 * (width + asked // groups)
         if isinstance(part, DeltaNet) and fields.flag("use_beta") is not False:
             found += width * part.heads
-        return found + (part.conv * (asked + kept) if fields.flag("use_short_conv") else 0)
-
-    def _gate_of_full_rank(self) -> bool | None:
-        section = self.fields.section("linear_attn_config")
-        return section.flag("linear_attn_config.use_full_rank_gate")
+        # a convolution over one token stands for SiLU, and has no weights
+        return found if fields.flag("use_short_conv") else found - part.conv * part.channels
 
     def _latent(self, part: Latent | Chosen) -> int:
         """Queries, from a latent where there is one; the cached latent; keys and values of it."""
