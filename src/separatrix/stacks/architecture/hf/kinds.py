@@ -9,8 +9,8 @@ from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import Fields, shown
-from separatrix.stacks.architecture.hf.rotary_fields import NAMES
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
+from separatrix.stacks.architecture.hf.ways import NAMES
 
 
 def _meant(text: str) -> dict[Any, str]:
