@@ -74,6 +74,8 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             sizes.pop("shared")
     if issubclass(cls, LatentCache) and "rope_dim" in sizes:
         sizes["rope_dim"] = 2 * draw(st.integers(0, 150))
+        if sizes.get("rope_base") == 1:
+            sizes.pop("rope_base")
         if "index_dim" in {f.name for f in fields(cls)}:
             sizes["index_dim"] = sizes["rope_dim"] + draw(st.integers(1, 150))
     if cls is NSA:

@@ -262,3 +262,22 @@ def test_narrower_sums_are_called_so() -> None:
 
 def test_a_token_shift_is_as_wide_as_the_heads_where_nothing_else_is_said() -> None:
     assert numbers("rwkv", 5, "state", heads=32, head_dim=64, shifts=2) == 32 * 64 * 64 + 2 * 2048
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "said"),
+    [
+        ("full", {"rope": True, "head_dim": 7}, "7 rotated dimensions"),
+        ("full", {"rope": True, "head_dim": 8, "rope_dim": 10}, "more than head_dim=8"),
+        ("compressed", {"rope": True, "head_dim": 8, "rope_dim": 10}, "more than head_dim=8"),
+        ("mla", {"rope_dim": 7}, "7 rotated dimensions"),
+        # refused as it is made, not when somebody asks what turns
+        ("mla", {"rope_dim": 8, "rope_base": 1}, "base of a rotation is 1"),
+        ("dsa", {"rope_dim": 80, "index_dim": 64}, "index_dim=64 is less"),
+    ],
+)
+def test_a_rotation_that_none_can_be_is_refused(
+    name: str, sizes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SizeError, match=said):
+        mechanism(name, **sizes)
