@@ -73,8 +73,14 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
     mixing = counted.streams(len(architecture)) + sum(
         counted.of(part) * times for layer, times in architecture.counted() for part in layer
     )
+    if fields.optional_size("word_embed_proj_dim") not in (None, width):
+        raise fields.error("maps to and from 'word_embed_proj_dim' are not counted")
     if "places" in words:
-        mixing += width * fields.needed("n_positions", "max_position_embeddings")
+        places = fields.needed("n_positions", "max_position_embeddings")
+        mixing += width * (places + 2 * ("offset" in words))
+    if "transform" in words:
+        sorts = fields.needed("type_vocab_size") if "sorts" in words else 0
+        mixing += width * (width + sorts)
     return Weights(mixing, every, experts, head, 0 if tied else head, _bits(fields))
 
 
@@ -423,7 +429,7 @@ class _Widths(NamedTuple):
 
 _APART = ("dense_intermediate_size", "prefix_dense_intermediate_size", "intermediate_size_mlp")
 """Of a dense MLP, where `intermediate_size` is of experts."""
-_DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size")
+_DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size", "dff")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 _BESIDE = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 _LATENT = ("moe_latent_size", "routed_expert_hidden_size")
