@@ -75,7 +75,7 @@ SOLVED = {
     "state-tracking": "one layer (layer {layer}), whatever n",
 }
 """Construction -> the number that decides; layers are counted from one."""
-_LAYER = re.compile(r"layer(_\d+)?|first|second|counter|stack|flag")
+_LAYER = re.compile(r"layer(_\d+)?|first|second|third|counter|stack|flag")
 """Numbers of a verdict that are places of layers, counted from 0."""
 
 
@@ -215,6 +215,8 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
             return f"one full layer (layer {numbers['layer']}) counts"
         said = f"{numbers['layers']} of {len(architecture)} layers, product {numbers['letters']:,}"
         return said if numbers["width_stated"] else f"{said}; MLP assumed"
+    if "third" in numbers:
+        words = "three layers (layers {first}, {second} and {third})"
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
     return words.format_map(numbers).replace("its 1 full layers", "its one full layer")

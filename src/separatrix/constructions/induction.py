@@ -29,7 +29,17 @@ token stands. 2-Sum per query looks up what would cancel its last token, and whe
     Q x = s partner    K x = s before    V x = before
 
 Where none cancels, whatever is averaged differs in a bit, so that the sum is 2 at least; the logits
-are (differs, 1). Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895,
+are (differs, 1). As a decision every token looks up what would cancel it, and the start token holds
+2 in place of partner, since before itself it finds 0. The MLP writes 1 - sum |partner - read|, and
+one more layer looks for a token where that is 1, and elsewhere at most -1:
+
+    one        1       1 at every token
+    found      1       written by the attention of layer 3
+
+    Q x = s one        K x = 2 s differs    V x = differs
+
+in a dimension that no rotation turns, or the first one of the slowest pair. The logits are (1/4,
+found). Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895,
 for the two layers; the weights are ours.
 
 Short convolutions write `before` at once, without a start token; `one`, which is 1 at every token,
@@ -43,6 +53,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.constructions.flags import write_looking
 from separatrix.constructions.lookups import Moved, write_taps
 from separatrix.constructions.parts.built import Recipe, recipe
 from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
@@ -64,25 +75,31 @@ from separatrix.theory.written import INDUCTION, before_of, bits_for, slots
 
 
 def induction(task: Task, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Two full layers, the first with a head for each token before (default: a stack of these)."""
+    """Two full layers, the first with a head for each token before (default: a stack of these); a
+    third one for 2-Sum as a decision.
+    """
     fits(task, arithmetic)
+    cancels = isinstance(task, TwoSum)
+    decides = cancels and task.form == "decision"
     before, bits, tokens = before_of(task), bits_for(task.vocabulary), task.length + 1
     if architecture is None:
         architecture = stack(
             [
                 Full(heads=before, head_dim=max(bits_for(tokens), bits + (before == 1))),
                 Full(heads=1, head_dim=before * bits + (before == 1)),
+                *[Full(heads=1, head_dim=1)] * decides,
             ]
         )
-    first, second = slots(INDUCTION[task.name], task, architecture)
+    first, second, *third = slots(INDUCTION[task.name], task, architecture)
     heads = [LookBack(first, back - 1, back) for back in range(1, before + 1)]
     parts = places_of([first], tokens)
     for one in heads:
         parts |= one.asks(tokens)
-    alone, cancels = int(before == 1), isinstance(task, TwoSum)
+    alone = int(before == 1)
     many = before * bits + alone
     parts |= {"code": bits, "none": alone, "fetched": many, "before": many, "read": bits}
-    space = Spaces(**parts, **({"partner": bits, "differs": 1} if cancels else {"answer": bits}))
+    parts |= {"partner": bits, "differs": 1} if cancels else {"answer": bits}
+    space = Spaces(**parts, **({"one": 1, "found": 1} if decides else {}))
     placed = "address" in parts
     model = empty_model(
         task, architecture, width=space.width, hidden=2 * many, bos=True, placed=placed
@@ -112,10 +129,23 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     if cancels:
         partners = -np.arange(task.vocabulary) % task.vocabulary
         model.embed.weight[:-1, space["partner"]] = signs(partners, bits)
-        _write_check(mlp_after(model, second.place), space)
-        # logits (differs, 1)
-        put(model.head.weight.T[space["differs"]].T, slice(0, 1))
-        model.head.bias[1] = 1.0
+        mlp = mlp_after(model, second.place)
+        _write_check(mlp, space)
+        if not decides:
+            # logits (differs, 1)
+            put(model.head.weight.T[space["differs"]].T, slice(0, 1))
+            model.head.bias[1] = 1.0
+            return model
+        # 1 - sum |partner - read|
+        mlp.down.weight[space["differs"]] *= -1.0
+        mlp.down.bias[space["differs"]] = 1.0
+        model.embed.weight[-1, space["partner"]] = 2.0
+        model.embed.weight[:, space["one"]] = 1.0
+        looking = Reader(third[0].place, start=third[0].start)
+        write_looking(model, space, looking, one="one", flag="differs")
+        # logits (1/4, found), since a sink may leave 0 of -1
+        model.head.bias[0] = 0.25
+        put(model.head.weight.T[space["found"]].T, slice(1, 2))
         return model
     threshold(mlp_after(model, second.place), space["read"], space["answer"])
     first_answer = task.first_value if isinstance(task, MQAR) else 0
@@ -178,7 +208,8 @@ def _recipe(task: type[Any]) -> Recipe[Any]:
         theorem="lookup",
         takes=(
             "two full layers: the first finds the token before, or c of them by a head each, by"
-            " places or by rotations alone; the second compares c ceil(log2 of the vocabulary) bits"
+            " places or by rotations alone; the second compares c ceil(log2 of the vocabulary)"
+            " bits; for twosum with form=decision a third looks for a token that is cancelled"
         ),
         rounded=True,
     )

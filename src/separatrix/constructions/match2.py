@@ -74,9 +74,7 @@ _START = slice(0, 1)
 def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """One full layer; M up to 5,754, more in formats wider than float32. Source: [San23]."""
     if task.form != "query":
-        raise SizeError(
-            f"{task.spec}: no construction for the decision form is built yet; use form=query"
-        )
+        raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
     most = largest_modulus(arithmetic)
     if arithmetic.claims and most < task.M:
         title = arithmetic.title if most > LARGEST_MODULUS else "float32"

@@ -55,6 +55,7 @@ THEOREMS: dict[str, Theorem] = {
             "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False
         ),
         Construction("match2", ("twosum",), contents.match2),
+        Construction("pairs", ("twosum",), contents.pairs),
         Construction(
             "lookup", ("cgram", "recall", "mqar", "noisy-recall", "twosum"), recall.lookup
         ),
@@ -62,7 +63,6 @@ THEOREMS: dict[str, Theorem] = {
         Construction("counting", ("counting",), contents.counting),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True),
         steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
-        Construction("pairs", ("twosum",), contents.pairs),
         Construction("equality", ("equality",), contents.equality),
         Construction("neighbour", ("neighbour",), contents.neighbour),
         Construction("k-hop", ("khop",), steps.k_hop, embedded=True),

@@ -20,8 +20,7 @@ from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
-from separatrix.theory.solves.recall import Wanted, comparing, wanted_by
-from separatrix.theory.solves.room import TAGS, bits_of
+from separatrix.theory.solves.recall import MOST_AVERAGED, Wanted, comparing, wanted_by
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
 from separatrix.theory.written import fitting
@@ -104,8 +103,13 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
     wanted = wanted_by(task)
     moved = tracked(task)
     match task:
-        case tasks.TwoSum():
-            return uncompared(architecture, bits_of(task.M) + TAGS)
+        case tasks.TwoSum() if wanted is not None:
+            if not any(comparing(architecture, wanted, n + 1)):
+                return uncompared(architecture, wanted.key, wanted, n + 1)
+            if wanted.letter * n > MOST_AVERAGED:
+                said = f"of {n:,} tokens of {wanted.letter} bits an average is not shown to be told"
+                return _lack(f"{said} from one of them", "averages of so many tokens not told")
+            return unplaced(architecture, n)
         case tasks.Equality():
             return unplaced(architecture, n) or _no_blank(architecture, n)
         case tasks.Eva() | tasks.Index() | tasks.SeqComp():
@@ -191,12 +195,15 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
     said = f"it is not shown to meet the premises of the construction `{fit}`"
     short = f"premises of construction `{fit}` not met"
     wanted = wanted_by(task)
-    if wanted is not None:
+    if fit in ("pairs", "equality") and len({one.layer for one in full_heads(architecture)}) < 2:
+        said, short = f"the construction `{fit}` takes two full layers", "takes two full layers"
+    elif wanted is not None:
         brought = f"every token the {'one' if wanted.before == 1 else wanted.before} before it"
         said = f"no layer that compares stands behind one that brings {brought}"
         short = "no earlier layer brings the token before"
-    elif fit in ("pairs", "equality") and len({one.layer for one in full_heads(architecture)}) < 2:
-        said, short = f"the construction `{fit}` takes two full layers", "takes two full layers"
+        if wanted.each:
+            said += ", and before one that looks whether any found what it asks for"
+            short = "no layers bring, compare and look in turn"
     return _lack(said, short, general=True)
 
 

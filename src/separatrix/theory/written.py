@@ -233,6 +233,24 @@ def content_wanted(
     )
 
 
+def flags_wanted(stack: Architecture, tokens: int) -> Want:
+    """A full head that tells tokens by the sign of one number, of which no rotation changes it."""
+    content = content_wanted(stack, 1, norms=True)
+
+    def holds(part: Mechanism) -> Slot | None:
+        slot = content.holds(part)
+        if slot is not None or not isinstance(part, Full | Fox) or part.altered - AROUND:
+            return slot
+        head = _head(part)
+        if head is None or part.rotation is None:
+            return None
+        # the first number of the slowest pair
+        carries = Attending(stack, 0, part, head).flags_carry(tokens)
+        return Slot(start=part.rotation.dims // 2 - 1) if carries else None
+
+    return Want(holds, f"{content.said}, or a pair that {tokens:,} tokens turn by 41 degrees")
+
+
 def _head(part: Full | Fox | Latent) -> Any:
     wide = in_float32(part) and part.accumulator_bits >= 32 and part.free_scores
     return part.retrieval_head if wide else None
@@ -605,8 +623,6 @@ def before_of(task: Task) -> int:
 def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     if isinstance(task, Recall) and (task.question != "last" or task.form not in PROMISED):
         raise SizeError(f"{task.spec}: a key that is promised, and asked for last, is found")
-    if isinstance(task, TwoSum) and task.form != "query":
-        raise SizeError(f"{task.spec}: what cancels the last token is found; use form=query")
     if task.vocabulary > MOST_TOLD:
         raise SizeError(f"{task.spec}: at most {MOST_TOLD:,} token ids are told apart")
     before, bits = before_of(task), bits_for(task.vocabulary)
@@ -621,7 +637,8 @@ def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
 
     pairs = " (or pairs for them that turn slowly enough)"
     second = content_wanted(stack, told, bits, norms=before == 1, slow=slow, told=pairs)
-    return [first, second]
+    decides = isinstance(task, TwoSum) and task.form == "decision"
+    return [first, second, *[flags_wanted(stack, task.length + 1)] * decides]
 
 
 def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
@@ -834,10 +851,11 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "retrieval": {"eva": ("retrieval",), "index": ("index",)},
     "block-retrieval": {"eva": ("sparse-retrieval",), "index": ()},
     "indexed-retrieval": {"eva": ("indexed-retrieval",), "index": ()},
+    "pairs": {"twosum:decision": ("pairs",)},
     "lookup": {
         **{f"recall:{form}": (INDUCTION["recall"],) for form in PROMISED},
         **{name: (INDUCTION[name],) for name in ("mqar", "noisy-recall", "cgram")},
-        "twosum:query": (INDUCTION["twosum"],),
+        "twosum": (INDUCTION["twosum"],),
     },
     "recall": {"recall": ("recall",), "mqar": ("mqar",)},
     "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
@@ -848,7 +866,6 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "composition": {"seqcomp": ("seqcomp", "carried")},
     "thought": {"thought:pairs": ("thought",)},
     "match2": {"twosum:query": ("match2", "match2-bits")},
-    "pairs": {"twosum:decision": ("pairs",)},
     "equality": {"equality": ("equality",)},
     "neighbour": {"neighbour": ("neighbour",)},
     "k-hop": {"khop": ("khop",)},

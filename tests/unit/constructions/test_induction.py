@@ -9,6 +9,7 @@ import itertools
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -345,14 +346,21 @@ GATED = f"{SLOW.replace('=500000', '=500000, gate=sigmoid')}"
 STACKED = ("", ROTATED, SLOW, SLOW_NORMED, GATED)
 
 
-@each("stack", STACKED)
-@each("text", ["twosum:n=3,M=6,form=query", "twosum:n=4,M=5,form=query"])
+SINKS = f"full(rope=true) + {SLOW.replace('=500000', '=500000, sink=true')}"
+
+
+@each("stack", [*STACKED, SINKS])
+@each("text", ["twosum:n=3,M=6", "twosum:n=4,M=5", "twosum:n=4,M=6,form=decision"])
 def test_what_would_cancel_is_looked_up_and_compared(text: str, stack: str) -> None:
-    """0 and M/2 cancel themselves, and the last token is no earlier one."""
-    built = made(text, stack)
+    """0 and M/2 cancel themselves, and no token is earlier than itself."""
+    decision = "decision" in text
+    built = made(text, stack.replace("*2", "*3") if decision else stack)
     tokens = every([built.task.vocabulary] * built.task.length)
     logits = logits_of(built.model)(tokens, None)[:, 0]
-    cancelled = ((tokens[:, :-1] + tokens[:, -1:]) % built.task.vocabulary == 0).any(1)
+    later = range(1, tokens.shape[1]) if decision else [-1]
+    cancelled = np.any(
+        [((tokens[:, :i] + tokens[:, [i]]) % built.task.vocabulary == 0).any(1) for i in later], 0
+    )
     lead = np.where(cancelled, logits[:, 1] - logits[:, 0], logits[:, 0] - logits[:, 1])
     assert lead.min() >= float(built.record.proof["final_margin"])
 
@@ -446,8 +454,51 @@ def test_averages_of_many_tokens_are_not_promised() -> None:
 
 def test_two_layers_are_for_the_query_form() -> None:
     task = parse_task("twosum:n=4,M=6,form=decision")
-    with pytest.raises(SizeError, match="form=query"):
-        construct(task, None, "induction-twosum")
+    with pytest.raises(SizeError, match="3 full layers"):
+        construct(task, Architecture.parse("full(rope=true)*2 @ head_dim=32"), "induction-twosum")
     model = made("twosum:n=4,M=6,form=query").model
-    with pytest.raises(CheckFailed, match="query form"):
+    with pytest.raises(CheckFailed, match="2 layers write"):
         DERIVATIONS["induction-twosum"].proved(task, model, FP32)
+
+
+@each(
+    "name, at, by",
+    [
+        # a start token that asks for what it reads, or whose flag is told as found
+        ("embed.weight", (-1, "partner"), 0.0),
+        # tokens that are alike unless two bits differ, or even then
+        ("blocks.1.mlp.down.bias", ("differs",), 2.5),
+        ("blocks.1.mlp.down.weight", ("differs",), 0.25),
+        # the one who looks asks for none, or for those that found nothing
+        ("blocks.2.mixers.0.k.weight", (), -1.0),
+        ("blocks.2.mixers.0.q.weight", (), 2.0**-6),
+    ],
+)
+@each("stack", ["", SLOW.replace("*2", "*3")])
+def test_flags_that_may_be_missed_or_are_none_are_refused(
+    name: str, at: tuple[Any, ...], by: float, stack: str
+) -> None:
+    built = made("twosum:n=4,M=6,form=decision", stack)
+    model = copy.deepcopy(built.model)
+    spaces: dict[Any, Any] = {
+        "partner": model.get_parameter("embed.weight")[-1] == 2.0,
+        "differs": model.get_parameter("blocks.1.mlp.down.weight").any(1),
+    }
+    tensor = model.get_parameter(name)
+    tensor[tuple(spaces.get(one, one) for one in at)] *= by
+    with pytest.raises(CheckFailed):
+        DERIVATIONS["induction-twosum"].proved(built.task, model, FP32)
+
+
+def test_a_flag_is_not_told_where_the_slowest_pair_turns_too_far() -> None:
+    """A quarter may be lost: arccos(3/4) = 0.7227, and the last of 16 pairs turns by 10^(-15/4) a
+    token, 4,064 times until there.
+    """
+    stack = Architecture.parse("full(rope=true)*3 @ head_dim=32, positions=none")
+    for n, form, solved in (
+        (4050, "decision", True),
+        (4070, "decision", False),
+        (4070, "query", True),
+    ):
+        verdict = judge(stack, parse_task(f"twosum:n={n},M=4,form={form}"))[0]
+        assert (verdict.theorem == "lookup") == solved, (n, form)

@@ -46,11 +46,13 @@ def test_rotations_alone_find_places(task: Task) -> None:
     assert "(base 500,000, 128 dimensions" in source
 
 
-@pytest.mark.parametrize(("layers", "task"), [("full*3", PAIRS), ("full", QUERY)])
+@pytest.mark.parametrize(("layers", "task"), [("full*2", PAIRS), ("full", QUERY)])
 def test_contents_do_not_compare_under_rotation(layers: str, task: Task) -> None:
     status, sentence, _ = decided(f"{layers} @ {LLAMA}", task)
     assert status == "OPEN"
-    assert "rotations turn every" in sentence
+    # slow pairs do, behind one more layer
+    assert "stands behind" in sentence
+    assert decided(f"{layers} + full @ {LLAMA}", task)[0] == "SOLVABLE"
     # 16 bits and two tags
     assert decided(f"{layers} @ {LLAMA}, rope_dim=110", task)[0] == "SOLVABLE"
     status, sentence, _ = decided(f"{layers} @ {LLAMA}, rope_dim=112", task)

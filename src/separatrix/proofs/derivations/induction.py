@@ -24,7 +24,7 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations import lookups
-from separatrix.proofs.derivations.parts.averaged import averaged_apart
+from separatrix.proofs.derivations.parts.averaged import behind_others
 from separatrix.proofs.derivations.parts.compared import Compared, least_of
 from separatrix.proofs.derivations.parts.counted import around
 from separatrix.proofs.derivations.parts.derivation import (
@@ -33,6 +33,7 @@ from separatrix.proofs.derivations.parts.derivation import (
     Layer,
     derived,
 )
+from separatrix.proofs.derivations.parts.flagged import Kinds, look
 from separatrix.proofs.derivations.parts.hops import Heads
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
@@ -41,9 +42,11 @@ from separatrix.proofs.derivations.parts.reading import (
     CHUNK,
     Reading,
     all_of,
+    any_average,
     lead_of,
     numbers,
     readout,
+    with_sinks,
 )
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.parts.taps import exact_taps
@@ -74,13 +77,13 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
 
 
 def derive_cancelling(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
-    """The same where what would cancel the last token is looked up, and compared with what is read.
+    """The same where what would cancel a token is looked up, and compared with what is read: the
+    last one, or as a decision every one, so that a third layer looks for one that is cancelled.
     Raises CheckFailed where the weights do not bear it out.
     """
-    if task.form != "query":
-        raise CheckFailed("this construction answers the query form")
     _check_few(task)
-    first, second = live_of(model, 2, placed=False, start=True)
+    every_one = task.form == "decision"
+    first, second, *third = live_of(model, 2 + every_one, placed=False, start=True)
     brought, (own, before) = _brought(task, model, first, 1, arithmetic)
     # in the order of what cancels them
     asking = own.rows(np.append(-np.arange(task.M) % task.M, task.M))
@@ -91,9 +94,36 @@ def derive_cancelling(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32)
     # any number of tokens may cancel it
     met = head.written(reading.grouped(values.rows(slice(0, -1))), every, where)
     second.after(every, reading.anywhere(every))
-    apart = averaged_apart(model, reading, tokens, values)
-    margin = min(lead_of(model, second.after(tokens, met), 1), apart)
-    return derived(arithmetic, [brought, reading.layer(_CANCELS)], margin)
+    layers = [brought, reading.layer(_CANCELS)]
+    cancelled, alone = second.after(tokens, met), behind_others(reading, tokens, values)
+    if not every_one:
+        margin = min(lead_of(model, cancelled, 1), lead_of(model, alone, 0))
+        return derived(arithmetic, layers, margin)
+    # a start token reads itself, before which there is none
+    itself = with_sinks(head, values.rows(slice(-1, None)))
+    read = head.written(any_average(itself, reading.count, where), every, where)
+    plain = stacked(alone, second.after(asking.rows(slice(-1, None)), read)).hull()
+    flagged = cancelled.hull()
+    last = Kinds(plain=alone.hull(), flagged=flagged)
+    looked = look(model, third[0], Kinds(plain=_pieces(plain), flagged=flagged), last, keys, (0, 1))
+    return derived(arithmetic, [*layers, looked.layer], looked.margin)
+
+
+def _pieces(row: Enclosure) -> Enclosure:
+    """The same in rows within each of which the widest number below 0 hardly grows: a norm leaves
+    its sign.
+    """
+    number = int(np.where(row.high[0] < 0, row.rad[0], 0.0).argmax())
+    low, high = (float(end[0, number]) for end in (row.low, row.high))
+    if not low < high < 0:
+        return row
+    ends = [low]
+    while ends[-1] < high:
+        ends.append(min(high, ends[-1] / 1.5))
+    rows = row.repeated(len(ends) - 1)
+    lows, highs = rows.low.copy(), rows.high.copy()
+    lows[:, number], highs[:, number] = ends[:-1], ends[1:]
+    return row.spanning(lows, highs)
 
 
 def derive_tapped(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:

@@ -227,6 +227,12 @@ order, are off by n 2^-24, numerators and denominators both, and all bits togeth
 """
 
 
+FLAGGED = (
+    "in the last layer a key dimension that no rotation turns, or a pair that turns by less than"
+    " arccos(3/4) over the prompt"
+)
+
+
 class Wanted(NamedTuple):
     """What stands once behind so many tokens of a prompt, which are also its last ones."""
 
@@ -235,6 +241,8 @@ class Wanted(NamedTuple):
     """Bits of a token."""
     averaged: bool = False
     """Whether what is read is compared, an average of tokens where none is found."""
+    each: bool = False
+    """Whether every token asks, and the last one whether any found it."""
 
     @property
     def key(self) -> int:
@@ -250,18 +258,27 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
         for second, slow in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue
+            later = (one for one in full_heads(architecture) if one.layer > second)
+            flags = (one.layer for one in later if one.flags_carry(task.length + 1))
+            third = next(flags, None) if wanted.each else second
+            if third is None:
+                continue
             tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
             bits = wanted.before * wanted.letter
             how = f"{wanted.key} key dimensions"
             if slow is not None:
                 how = f"{bits} bits in its slowest pairs (of their lead {down(slow.left)} is left)"
             said = (
-                f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
-                f" layer {second + 1} compares {how} and reads {wanted.letter} bits"
+                f"{'three' if wanted.each else 'two'} layers solve it: layer {first + 1} brings"
+                f" every token {tokens} before it, layer {second + 1} compares {how} and reads"
+                f" {wanted.letter} bits"
             )
             numbers = {"key_bits": wanted.key if slow is None else bits}
-            numbers |= {"payload_bits": wanted.letter}
-            return Room(said, numbers | {"first": first, "second": second}, (rests_on,))
+            numbers |= {"payload_bits": wanted.letter, "first": first, "second": second}
+            if wanted.each:
+                said += f", layer {third + 1} looks for a token that found what cancels it"
+                numbers["third"] = third
+            return Room(said, numbers, (rests_on, *[FLAGGED] * wanted.each))
     return None
 
 
@@ -273,11 +290,13 @@ def wanted_by(task: Task) -> Wanted | None:
             before = task.c
         case Recall(question="last") if task.form in PROMISED:
             before = 1
-        case MQAR() | NoisyRecall() | TwoSum(form="query"):
+        case MQAR() | NoisyRecall() | TwoSum():
             before = 1
         case _:
             return None
-    return Wanted(before, bits_of(task.vocabulary), isinstance(task, TwoSum))
+    sums = isinstance(task, TwoSum)
+    every = sums and task.form == "decision"
+    return Wanted(before, bits_of(task.vocabulary), averaged=sums, each=every)
 
 
 def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterator[tuple[int, str]]:

@@ -1,9 +1,9 @@
-"""Two logits where a head has read an average, whatever it is, of values none of which is the one
+"""What tokens hold that have read an average, whatever it is, of values none of which is the one
 asked for.
 
 The MLP adds up, with weights of one sign, units of which each is convex in what is read: relu(z) is
-at least z, and at least 0. So the lead of the first logit is at least a linear function of what is
-read, for each query another one, and of an average it is at least what it is of some value.
+at least z, and at least 0. So their sum is at least a linear function of what is read, for each
+query another one, and of an average it is at least what it is of some value.
 """
 
 from __future__ import annotations
@@ -14,36 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
-from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.live_parts import array
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, mixed
-from separatrix.proofs.machine import Array, Enclosure, limited, stacked, summing
+from separatrix.proofs.machine import Array, Enclosure, stacked, summing
 
 _OURS = 2.0**-36
 """Of sums of sizes: far more than float64 takes from sums of fewer than 2^14 products."""
 
 
-def averaged_apart(
-    model: Model, reading: Reading, tokens: Enclosure, values: Enclosure
-) -> Fraction:
-    """The least lead of the first of two logits, for tokens of these rows of which each has read
-    an average of values but the one in its own row. Raises CheckFailed for weights of another kind.
+def behind_others(reading: Reading, tokens: Enclosure, values: Enclosure) -> Enclosure:
+    """Tokens of these rows behind the MLP, each of which has read an average of values but the one
+    in its own row. Raises CheckFailed for weights of another kind.
     """
     part, where, arithmetic = reading.part, reading.part.where, tokens.arithmetic
+    after = part.after(tokens, reading.anywhere(tokens.hull()))
     o, writes = reading.head.o, (reading.head.o != 0.0).any(1)
     # one power of two for a number: what is written is not rounded
     powers = ((np.frexp(o)[0] == 0.5) | (o == 0.0)).all()
     if not powers or ((o != 0.0).sum(1) > 1).any() or (tokens.used & writes).any():
         raise CheckFailed(f"{where}: what it reads is not written as it is, beside all else")
-    if not part.mlp or len(model.head.bias) != 2:
-        raise CheckFailed(f"{where}: no MLP compares what it reads, for two answers")
+    if not part.mlp:
+        raise CheckFailed(f"{where}: no MLP compares what it reads")
     up, up_bias, down, down_bias = part.weights
-    weight, bias = array(model.head.weight), array(model.head.bias)
-    apart = weight[0] - weight[1]
-    signs = apart @ down
-    if not (signs >= 0).all():
-        raise CheckFailed(f"{where}: a unit of its MLP may tell an average from its values")
 
     # sizes, and what rounding takes of them
     seen = values.size.max(0)
@@ -64,23 +56,34 @@ def averaged_apart(
     most = hidden @ np.abs(down).T + np.abs(down_bias)
     second = _lost(down, down_bias, hidden, most, arithmetic)
     second = second + np.where(tokens.used | writes, _one(most + x, arithmetic), 0.0)
-    left = most + x + second
-    logits = left @ np.abs(weight).T + np.abs(bias)
-    limited(logits * (1 + 2.0**-30), "the head", arithmetic)
-    last = _lost(weight, bias, left, logits, arithmetic)
-
-    opened = signs * (centres > 0)
-    slopes = apart + opened @ up
-    lost = (opened * first).sum(1) + second @ np.abs(apart) + last.sum(1)
-    lost += np.abs(slopes @ o) @ off + (np.abs(slopes) * tokens.rad).sum(1)
-    # what is written may be flushed to zero
-    lost += np.abs(slopes) @ (arithmetic.tiny * writes)
-    lost += _OURS * (logits.sum(1) + np.abs(signs) @ np.abs(up).sum(1) * x.max(1))
-    own = (slopes * tokens.mid).sum(1) + opened @ up_bias + apart @ down_bias + bias[0] - bias[1]
     if reading.head.rivals:
         # a sink is one value more
         values = stacked(values, values.like(*np.zeros((2, 1, len(seen)))))
-    return Fraction(float((own - lost + _least(slopes @ (o * gate), values)).min()))
+
+    low, high = after.low.copy(), after.high.copy()
+    for number in np.flatnonzero(down.any(1)):
+        sign = 1.0 if down[number].sum() > 0 else -1.0
+        signs = sign * down[number]
+        if not (signs >= 0).all():
+            continue
+        opened = signs * (centres > 0)
+        slopes = opened @ up
+        slopes[:, number] += sign
+        lost = (opened * first).sum(1) + second[:, number]
+        lost += np.abs(slopes @ o) @ off + (np.abs(slopes) * tokens.rad).sum(1)
+        # what is written may be flushed to zero
+        lost += np.abs(slopes) @ (arithmetic.tiny * writes)
+        size = most[:, number] + x.max(1) * (1 + signs @ np.abs(up).sum(1))
+        lost += _OURS * (size + signs @ np.abs(up_bias))
+        own = (slopes * tokens.mid).sum(1) + opened @ up_bias + sign * down_bias[number]
+        least = own - lost + _least(slopes @ (o * gate), values)
+        if sign > 0:
+            low[:, number] = np.maximum(low[:, number], least)
+        else:
+            high[:, number] = np.minimum(high[:, number], -least)
+    if (low > high).any():
+        raise CheckFailed(f"{where}: no token can hold what is proved of it")
+    return after.spanning(low, high)
 
 
 def _least(slopes: Array, values: Enclosure) -> Array:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.derivations.parts.derivation import Layer
@@ -22,8 +24,9 @@ from separatrix.proofs.derivations.parts.reading import (
     numbers,
     with_sinks,
 )
+from separatrix.proofs.derivations.parts.turning import at_any_distance
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import Enclosure, Scores, hull, stacked
+from separatrix.proofs.machine import Array, Enclosure, Scores, hull, stacked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,32 +57,46 @@ def look(
     """
     head = part.softmax_head()
     where = part.where
-    plain = head.keys(tokens.plain, None, where)
-    flagged = head.keys(tokens.flagged, None, where)
-    queries = head.asked(last.every(), None, where)
-    both = stacked(plain, flagged)
-    scores = Scores(both, queries.used, f"{where}, scores")
-    table = scores.centres(queries)
-    right = table[:, len(plain.mid) :].min(1)
-    gaps = right - table[:, : len(plain.mid)].max(1)
-    error = scores.errors(queries)
-    least = float((gaps - 2 * error * (1 + 2.0**-40)).min()) * (1 - 2.0**-40)
+    rotation = part.mixer.mechanism.rotation
+    # rows as they are before they are turned: no token's place is known
+    plain, flagged = (head.keys(x, "apart", where) for x in (tokens.plain, tokens.flagged))
+    queries = head.asked(last.every(), "apart", where)
+    both = Scores(stacked(plain, flagged), queries.used, f"{where}, scores")
+
+    def highest(side: int, rows: Enclosure) -> Array:
+        """Scores of each query, or of its negative, with one of these keys, which may be unlike:
+        as they should be and as computed.
+        """
+        found: list[Array] = []
+        for row in range(len(rows.mid)):
+            key = rows.rows(slice(row, row + 1))
+            off = Scores(key, queries.used, both.what).errors(queries)
+            told = at_any_distance(
+                side * queries.mid, key.mid, rotation, keys - 1, queries.arithmetic
+            )
+            score = (told.queries @ told.keys.T)[:, 0]
+            found.append(np.stack((score, score + off * (1 + 2.0**-40))))
+        return np.max(found, 0)
+
+    lowest = -highest(-1, flagged)
+    gap, least = (lowest - highest(1, plain)).min(1) * (1, 1 - 2.0**-40)
     if not least > 0:
         raise CheckFailed(f"{where}: a flagged token may score no more than one that is not")
     # the other tokens' scores and outputs are numbers, whatever they are
-    numbers(head, both, where, tokens.every())
+    every = tokens.every()
+    numbers(head, head.keys(every, None, where), where, every)
     of_plain, of_flagged = (
         head.values(rows, where).hull() for rows in (tokens.plain, tokens.flagged)
     )
     reading = Reading.of(
         part,
         head,
-        Lead(float(gaps.min()), float(error.max()), least),
+        Lead(float(gap), float(gap - least) / 2, float(least)),
         hull(of_plain, of_flagged),
-        queries=len(table),
+        queries=len(queries.mid),
         keys=keys,
-        key_numbers=scores.terms,
-        lowest=lambda: float((right - error * (1 + 2.0**-40)).min()),
+        key_numbers=both.terms,
+        lowest=lambda: float(lowest[1].min()),
     )
     outputs = (
         # a sink is one plain key more, of a value of 0
@@ -87,9 +104,8 @@ def look(
         reading.grouped(of_flagged),
         reading.anything(),
     )
-    every = tokens.every().hull()
-    none, some, any_ = (head.written(output, every, where) for output in outputs)
-    part.after(tokens.every(), any_)
+    none, some, any_ = (head.written(output, every.hull(), where) for output in outputs)
+    part.after(every, any_)
     margins = (
         lead_of(model, part.after(last.plain, none), answers[0]),
         # a flag elsewhere, or its own
@@ -106,5 +122,5 @@ def look(
         output_without_flag=float(none.high[0, tells]),
         output_with_flag=float(some.low[0, tells]),
     )
-    layer = Layer(said, "layers", scores.terms, head.value_numbers, head.assumes)
+    layer = Layer(said, "layers", both.terms, head.value_numbers, head.assumes)
     return Looked(layer=layer, margin=min(margins))
