@@ -25,7 +25,7 @@ from separatrix.findings import ASKED, EXPERIMENTS
 from separatrix.findings import experiment as named
 from separatrix.findings.base import Experiment
 from separatrix.findings.own import STUDY
-from separatrix.findings.page import made, notes, section
+from separatrix.findings.page import made, section
 from separatrix.findings.picture import write_pictures
 from separatrix.findings.results import Results, checked_lines, of_lines, of_table
 from separatrix.findings.running import UNKNOWN, commit, run, runs_of, tabled_row
@@ -89,8 +89,7 @@ def generated(most: int | None) -> str:
     for name, experiment in EXPERIMENTS.items():
         if name in ASKED or (found := results(experiment, most)) is None:
             continue
-        said = [*notes(found[0]), found[1]]
-        sections.append(section(experiment, found[0], said, folder="images/", heading="##"))
+        sections.append(section(experiment, *found, folder="images/", heading="##"))
     return "\n".join([*sections, waiting()])
 
 

@@ -34,11 +34,17 @@ baseline: {task: "eva:n=4,V=16", steps: 4000}
 layouts: {full: full, linear: linear}
 contrasts:
   - [full, linear]
+pictures:
+  steps: {title: Steps, cells: [full, linear]}
 ---
 
 Full attention keeps all. {{median("full") > median("linear") and apart}}
 
 - It solved it with {{solved("full")}} of {{seeds("full")}} seeds, in {{steps("full")}} steps.
+
+{{table}}
+
+{{picture steps}}
 
 {{contrasts}}
 """

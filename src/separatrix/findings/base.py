@@ -5,7 +5,8 @@ Its page is a Markdown file. Between two lines `---` at its head stand, as YAML:
 (a stack, or a mapping with `architecture` and what else is the layout's own, such as its
 `learning_rate`); and `contrasts`, pairs of cells named before the first run. Without `layouts` the
 recorded results name its runs. `pictures` are named, each with a `title` and either `cells` or
-`curves`, names of cells. Below stands the text, with claims (`claims.py`).
+`curves`, names of cells, `*` for any letters. Below stands the text, with claims (`claims.py`) and,
+in the same braces, `table`, `contrasts` and pictures.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from separatrix.cards.measured.table import Label, Row, read
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.core.evidence.canonical import json_object
 from separatrix.training.run import Run
 
 LEAST_SEEDS = 8
@@ -26,7 +27,6 @@ BESIDE = ("seed", "learning_rate")
 """Fields in which the runs of a cell differ."""
 _SWEEP = ("baseline", "grid", "seeds")
 _KEYS = ("title", "question", *_SWEEP, "layouts", "contrasts", "pictures")
-_TESTS = ("steps", "solved")
 
 
 class Planned(NamedTuple):
@@ -41,7 +41,7 @@ class Contrast(NamedTuple):
 
     one: str
     other: str
-    test: str = "steps"
+    test: Literal["steps", "solved"] = "steps"
     """Steps to solve, paired by seed; or how many seeds solved it."""
 
 
@@ -50,7 +50,7 @@ class Picture(NamedTuple):
 
     title: str
     cells: tuple[str, ...] = ()
-    """All where none are named. One that is not trained yet is left out."""
+    """Their names, `*` for any letters; all where none are given."""
     curves: bool = False
 
 
@@ -67,11 +67,8 @@ class Experiment:
     """`baseline`, `grid` and `seeds`, as the file of a sweep has them."""
     contrasts: tuple[Contrast, ...] = ()
     pictures: Mapping[str, Picture] = field(default_factory=dict[str, Picture])
-    """By name; where there are none, one of all cells."""
     text: str = ""
-    """With claims; "" where nothing is said."""
-    first: int = 1
-    """The line of the page's file at which the text begins."""
+    """With claims, behind as many empty lines as the page's head has; "" where nothing is said."""
 
     def cells(self) -> tuple[Planned, ...]:
         """What is trained. Raises what a sweep raises for fields that are wrong, and SpecError for
@@ -119,57 +116,29 @@ def recorded_run(row: Row, rate: float, seed: int) -> Run:
 
 def read_page(path: Path) -> Experiment:
     """The experiment of a page. Raises SpecError, or UnknownNameError for a misspelt key."""
-    from yaml import YAMLError, safe_load
+    from yaml import safe_load
 
     begin, *rest = path.read_text(encoding="utf-8").split("---\n", 2)
-    if begin or len(rest) != 2:
-        raise SpecError(f"{path.name}: a page begins with `---`, its grid and axis, and `---`")
-    try:
-        head = json_object(safe_load(rest[0]))
-    except YAMLError as error:
-        raise SpecError(f"{path.name}: {' '.join(str(error).split())}") from None
-    if head is None:
-        raise SpecError(f"{path.name}: its head is a mapping with {', '.join(_KEYS)}")
-    for key in head:
+    head = None if begin or len(rest) != 2 else json_object(safe_load(rest[0]))
+    for key in head or {}:
         if key not in _KEYS:
             raise UnknownNameError.of("key", str(key)[:60], _KEYS, where=f" of {path.name}")
-    text = all(isinstance(head.get(key), str) for key in ("title", "question"))
-    layouts = json_object(head.get("layouts", {}))
-    if not text or layouts is None or (not layouts and any(key in head for key in _SWEEP)):
-        raise SpecError(f"{path.name}: needs a title, a question, and with a grid layouts by name")
-    pictures = json_object(head.get("pictures")) or {}
+    if head is None or not {"title", "question"} <= head.keys():
+        raise SpecError(
+            f"{path.name}: a page begins with `---`, title and question, other keys of"
+            f" {', '.join(_KEYS)}, and `---`"
+        )
     return Experiment(
         name=path.stem,
         title=head["title"],
         question=head["question"],
-        layouts=layouts,
+        layouts=head.get("layouts", {}),
         sweep={name: head[name] for name in _SWEEP if name in head},
-        contrasts=tuple(_contrast(x, path.name) for x in json_list(head.get("contrasts")) or ()),
+        contrasts=tuple(Contrast(*one) for one in head.get("contrasts", ())),
         pictures={
-            name: _picture(one, f"{path.name}: the picture {name}")
-            for name, one in pictures.items()
+            name: Picture(one["title"], (*one.get("cells", ()), *curves), bool(curves))
+            for name, one in head.get("pictures", {}).items()
+            for curves in [one.get("curves", ())]
         },
-        text=rest[1].strip("\n"),
-        first=rest[0].count("\n") + 3 + len(rest[1]) - len(rest[1].lstrip("\n")),
+        text="\n" * (rest[0].count("\n") + 2) + rest[1],
     )
-
-
-def _contrast(one: object, where: str) -> Contrast:
-    match json_list(one):
-        case [cell, other, *test] if test in ([], *([x] for x in _TESTS)):
-            return Contrast(str(cell), str(other), *map(str, test))
-        case _:
-            raise SpecError(
-                f"{where}: a contrast is a list of two cells, and of what is compared:"
-                f" {' or '.join(_TESTS)}"
-            )
-
-
-def _picture(said: object, where: str) -> Picture:
-    match json_object(said):
-        case {"title": str(title), "cells": [*cells]}:
-            return Picture(title, tuple(map(str, cells)))
-        case {"title": str(title), "curves": [*cells]}:
-            return Picture(title, tuple(map(str, cells)), curves=True)
-        case _:
-            raise SpecError(f"{where} needs a title, and names of cells as `cells` or `curves`")

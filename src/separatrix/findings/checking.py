@@ -8,55 +8,36 @@ feed no sentence and are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from separatrix.cards.measured.table import Row, Table
+from separatrix.cards.measured.table import Table
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import recorded_run
 from separatrix.findings.exact import fisher
-from separatrix.findings.running import trial
 
 RARE = 1e-3
 """In how many of all comparisons of equally good models luck alone says that they differ, at
 most.
 """
+Found = Literal["equal", "agrees", "differs"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """A recorded training beside the same one made again."""
-
-    row: Row
-    learning_rate: float
-    recorded: Outcome
-    again: Outcome
-
-    @property
-    def seeds(self) -> tuple[Outcome, ...]:
-        """All recorded seeds at this rate."""
-        (rate,) = (one for one in self.row.rates if one.learning_rate == self.learning_rate)
-        return rate.trials
-
-    @property
-    def found(self) -> Literal["equal", "agrees", "differs"]:
-        one, other = self.recorded, self.again
-        if _counts(one) == _counts(other):
-            return "equal"
-        if one.parameters != other.parameters or one.diverged or other.diverged:
-            return "differs"
-        found = [seed.accuracy for seed in self.seeds]
-        near = min(found) <= other.accuracy <= max(found)
-        return "agrees" if near or any(alike(seed, other) for seed in self.seeds) else "differs"
-
-    @property
-    def by_luck(self) -> bool:
-        """Whether both accuracies may be one and the same, told from different prompts."""
-        return alike(self.recorded, self.again)
+def compared(recorded: Outcome, seeds: Sequence[Outcome], again: Outcome) -> Found:
+    """What a training is, beside the recorded one of its seed and those of all seeds: equal counts;
+    an accuracy among theirs, or luck away from one of them; or another one.
+    """
+    if _counts(recorded) == _counts(again):
+        return "equal"
+    if recorded.parameters != again.parameters or recorded.diverged or again.diverged:
+        return "differs"
+    found = [seed.accuracy for seed in seeds]
+    near = min(found) <= again.accuracy <= max(found)
+    return "agrees" if near or any(alike(seed, again) for seed in seeds) else "differs"
 
 
 def alike(*two: Outcome) -> bool:
@@ -68,57 +49,34 @@ def alike(*two: Outcome) -> bool:
 
 
 def check(
-    table: Table,
-    *,
-    seed: int | None = None,
-    told: Callable[[int, int], None] = lambda done, total: None,
-) -> Compared:
-    """Trains one of the runs of a table again, drawn with `seed`; anew each time without one.
+    table: Table, *, seed: int | None = None, told: Callable[[int, int], None] | None = None
+) -> tuple[Found, str]:
+    """Trains one of the runs of a table again, drawn with `seed`; anew each time without one. What
+    was found, in a word and in sentences.
 
     Raises SizeError for a table without runs, and what training raises where this version cannot
     train the run.
     """
+    from separatrix.training.alone import train
+
     choices = [(row, rate, one) for row in table.rows for rate in row.rates for one in rate.trials]
     if not choices:
         raise SizeError(f"the recorded results of {table.experiment} hold no run")
     row, rate, recorded = choices[int(np.random.default_rng(seed).integers(len(choices)))]
-    again = _again(row, rate.learning_rate, recorded.seed, told)
-    return Compared(row=row, learning_rate=rate.learning_rate, recorded=recorded, again=again)
-
-
-def _again(row: Row, rate: float, seed: int, told: Callable[[int, int], None]) -> Outcome:
-    from separatrix.training.engine import Trainer
-    from separatrix.training.packs import Pack
-
-    run = recorded_run(row, rate, seed)
-    run.check()
-    trainer = Trainer(Pack((run,)), device="cpu")
-    while trainer.active:
-        trainer.advance(5)
-        told(trainer.step, run.steps)
-    (outcome,) = trainer.outcomes().values()
-    return trial(run, outcome)
+    run = recorded_run(row, rate.learning_rate, recorded.seed)
+    again = train(run, progress=told).outcome
+    found = compared(recorded, rate.trials, again)
+    labels = ", ".join(f"{name} {value}" for name, value in row.labels.items())
+    shares = [100 * float(seed.accuracy) for seed in rate.trials]
+    return found, (
+        f"{found}: {labels}, learning rate {rate.learning_rate:g}, seed {recorded.seed}:"
+        f" {again.right:,} of {again.due:,} answers right after {again.steps_done:,} steps;"
+        f" recorded: {recorded.right:,} of {recorded.due:,} after {recorded.steps_done:,}."
+        f" Recorded seeds lie from {min(shares):.1f} to {max(shares):.1f} %."
+    )
 
 
 def _counts(one: Outcome) -> Outcome:
     """What two equal trainings have in common."""
     formats = tuple(replace(each, bits=0.0) for each in one.formats)
     return replace(one, seconds=0.0, bits=0.0, bits_squares=0.0, formats=formats)
-
-
-def said(compared: Compared) -> str:
-    """What was found, in sentences."""
-    one, other = compared.recorded, compared.again
-    labels = ", ".join(f"{name} {value}" for name, value in compared.row.labels.items())
-    head = (
-        f"{compared.found}: {labels}, learning rate {compared.learning_rate:g}, seed {one.seed}:"
-        f" {other.right:,} of {other.due:,} answers right after {other.steps_done:,} steps;"
-        f" recorded: {one.right:,} of {one.due:,} after {one.steps_done:,}"
-    )
-    if compared.found == "equal":
-        return f"{head}."
-    found = [100 * float(seed.accuracy) for seed in compared.seeds]
-    beside = f"Recorded seeds lie from {min(found):.1f} to {max(found):.1f} %."
-    inside = "the same model" if compared.by_luck else "another seed"
-    agrees = f" It agrees as {inside} would." if compared.found == "agrees" else ""
-    return f"{head}. {beside}{agrees}"

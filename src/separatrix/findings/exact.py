@@ -8,20 +8,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
 
-from separatrix.core.errors import SizeError
-
 _STEPS = 10**4
 """Ends of an interval are told in so many parts of 1, rounded outward."""
 
 
 def interval(solved: int, seeds: int) -> tuple[Fraction, Fraction]:
-    """The exact 95 % interval of how likely a seed solves it, from `solved` of `seeds`. Raises
-    SizeError for impossible counts.
+    """The exact 95 % interval of how likely a seed solves it, from `solved` of `seeds`.
 
     Source: C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, 1934.
     """
-    if seeds < 1 or not 0 <= solved <= seeds:
-        raise SizeError(f"{solved} of {seeds} seeds: need seeds >= 1 and 0 <= solved <= seeds")
 
     def tail(part: int, counts: range) -> bool:
         """Whether these counts together have a probability of at most 1/40."""
@@ -39,23 +34,18 @@ def interval(solved: int, seeds: int) -> tuple[Fraction, Fraction]:
 def sign_flips(pairs: Sequence[tuple[float, float]]) -> tuple[Fraction, bool]:
     """The two-sided p of paired values: over all ways to exchange the two of each pair, the share
     in which the sum of differences of ranks is as far from 0 as it is; and whether that sum says
-    that the first of the pairs are smaller. Raises SizeError for none.
+    that the first of the pairs are smaller.
 
     Values are ranked together, equal ones alike, so that only their order counts.
     """
-    if not pairs:
-        raise SizeError("a paired test needs a pair")
     every = [value for pair in pairs for value in pair]
     # twice the rank, a whole number: those below, and half of those that are equal
     rank = {v: 2 * sum(o < v for o in every) + every.count(v) for v in set(every)}
     differences = [rank[one] - rank[other] for one, other in pairs]
     sums = Counter({0: 1})
     for difference in differences:
-        after: Counter[int] = Counter()
-        for value, ways in sums.items():
-            after[value + difference] += ways
-            after[value - difference] += ways
-        sums = after
+        kept, turned = ({v + d: n for v, n in sums.items()} for d in (difference, -difference))
+        sums = Counter(kept) + Counter(turned)
     far = sum(differences)
     ways = sum(n for value, n in sums.items() if abs(value) >= abs(far))
     return Fraction(ways, 2 ** len(pairs)), far < 0
@@ -63,23 +53,20 @@ def sign_flips(pairs: Sequence[tuple[float, float]]) -> tuple[Fraction, bool]:
 
 def fisher(solved: int, seeds: int, others: int, of: int) -> Fraction:
     """Fisher's exact two-sided p for `solved` of `seeds` against `others` of `of`: all tables with
-    the same sums that are no likelier. Raises SizeError for impossible counts.
+    the same sums that are no likelier.
     """
-    if not (0 <= solved <= seeds and 0 <= others <= of and seeds and of):
-        raise SizeError(f"{solved} of {seeds} against {others} of {of} seeds is impossible")
     both = solved + others
     ways = {k: comb(seeds, k) * comb(of, both - k) for k in range(max(0, both - of), both + 1)}
     return Fraction(sum(n for n in ways.values() if n <= ways[solved]), sum(ways.values()))
 
 
-def holm(values: Sequence[Fraction], family: int = 0) -> list[Fraction]:
-    """Each p adjusted by Holm for as many contrasts as are named (at least these), in their order:
-    below 0.05 after it means that among all of them 1 in 20 families errs at most.
+def holm(values: Sequence[Fraction]) -> list[Fraction]:
+    """Each p adjusted by Holm, in their order: below 0.05 after it means that among all of them 1
+    in 20 families errs at most.
     """
-    many = max(family, len(values))
     found = [Fraction(1)] * len(values)
     most = Fraction(0)
     for place, number in enumerate(sorted(range(len(values)), key=lambda n: values[n])):
-        most = max(most, min(Fraction(1), (many - place) * values[number]))
+        most = max(most, min(Fraction(1), (len(values) - place) * values[number]))
         found[number] = most
     return found

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import Any
 
 from separatrix.cards.design.space import period
 from separatrix.cards.measured.table import read
-from separatrix.findings.base import LEAST_SEEDS
 from separatrix.findings.results import Cell, Results, of_table
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
@@ -93,23 +92,24 @@ def measured(
     results = _study()[0] if results is None else results
     own: dict[object, Cell] = {}
     unfinished: list[Cell] = []
-    others: list[tuple[bool, bool, int, int, str, tuple[str, ...]]] = []
-    for number, cell in enumerate(results.cells.values()):
-        # with fewer seeds it is still being trained, and those that end first are the quick ones
-        if len(cell.seeds) < LEAST_SEEDS:
-            continue
-        each = [lacks(cell, layout, tokens, task) for task in tasks or (None,)]
-        grey, differs = results.grey(cell), min(each, key=len)
-        if not differs and grey:
+    others: dict[str, tuple[str, ...]] = {}
+    for cell in results.cells.values():
+        grey = results.grey(cell)
+        differs = min((lacks(cell, layout, tokens, task) for task in tasks or (None,)), key=len)
+        if differs and not grey:
+            others[cell.name] = differs
+        elif not differs and grey:
             unfinished.append(cell)
         elif not differs:
             # two names of one stack and the same runs
-            same = tuple(replace(one, seconds=0.0) for one in cell.seeds)
-            own.setdefault((cell.stack, cell.comparison, same), cell)
-        elif not grey:
-            far = (differs[0].startswith("mechanisms"), any(x.startswith("task") for x in differs))
-            others.append((*far, len(differs), number, cell.name, differs))
-    nearest, differs = min(others)[4:] if others and not own else ("", ())
+            own.setdefault((cell.stack, cell.comparison, cell.to_solve), cell)
+
+    def far(name: str) -> tuple[bool, bool, int]:
+        said = others[name]
+        return said[0].startswith("mechanisms"), any(x.startswith("task") for x in said), len(said)
+
+    nearest = "" if own else min(others, key=far, default="")
+    differs = others.get(nearest, ())
     return Measured(layout, tuple(own.values()), tuple(unfinished), nearest, differs)
 
 
@@ -148,7 +148,7 @@ def _other_task(trained: Task, asked: Task) -> list[str]:
     if trained.name != asked.name:
         return [f"task {trained.name}, here {asked.name}"]
     # another number of steps is another task
-    return _others("", trained.sizes(), asked.sizes(), exact=("L",))
+    return _others("", trained.sizes(), asked.sizes(), ("L",))
 
 
 def _other_layers(trained: Architecture, layout: Architecture) -> list[str]:
@@ -160,23 +160,20 @@ def _other_layers(trained: Architecture, layout: Architecture) -> list[str]:
     pairs = [(there[name], here[name]) for name in sorted(there)]
     if names[0] == names[1]:
         pairs = [*zip(*(chain(*one) for one in cycles), strict=True)]
-    found = [*dict.fromkeys(said for two in pairs for said in _other_settings(*two))]
+    said = (
+        _others(f"{a.name} ", _settings(a), _settings(b), (*_EXACT, *a.another_recurrence))
+        for a, b in pairs
+    )
+    found = [*dict.fromkeys(chain(*said))]
     (reads, many), (read, of) = ((len(one.reading), len(one)) for one in (trained, layout))
     if reads * of != read * many:
         return [*found, f"{reads} of {many} layers reading, here {read} of {of} layers reading"]
     return found if names[0] == names[1] else [*found, "where they stand"]
 
 
-def _other_settings(there: Mechanism, here: Mechanism) -> list[str]:
-    sizes = [
-        {
-            name: value
-            for name, value in one.sizes().items()
-            if name not in _LEFT_OUT and "format" not in name
-        }
-        for one in (there, here)
-    ]
-    return _others(f"{there.name} ", *sizes, exact=(*_EXACT, *there.another_recurrence))
+def _settings(part: Mechanism) -> dict[str, Any]:
+    sizes = part.sizes().items()
+    return {name: x for name, x in sizes if name not in _LEFT_OUT and "format" not in name}
 
 
 def _others(
@@ -188,8 +185,7 @@ def _others(
         one, other = there.get(name, "none"), here.get(name, "none")
         numbers = name not in exact and type(one) is int and type(other) is int
         if one != other and not (numbers and _near(one, other)):
-            words = (str(x).lower() if isinstance(x, bool) else x for x in (one, other))
-            found.append("{}{}={}, here {}".format(what, name, *words))
+            found.append(f"{what}{name}={f'{one}, here {other}'.lower()}")
     return found
 
 
@@ -205,5 +201,4 @@ def _width(layout: Architecture) -> int:
 def _state(layout: Architecture) -> int:
     """Bits that one of its layers carries whatever the prompt's length, at most."""
     kinds = [layer for layer, _ in layout.counted()]
-    bits = [sum(p.cache_bits(1 << 20) for p in layer if not p.reading) for layer in kinds]
-    return max(bits, default=0)
+    return max(sum(p.cache_bits(1 << 20) for p in layer if not p.reading) for layer in kinds)

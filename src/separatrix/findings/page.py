@@ -12,7 +12,7 @@ from separatrix.cards.measured.table import Table
 from separatrix.core.document.cells import duration
 from separatrix.core.document.markdown import plain
 from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
-from separatrix.findings.claims import CLAIM, Claims
+from separatrix.findings.claims import Claims
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
 from separatrix.findings.own import one_question
 from separatrix.findings.results import Cell, Results, shown
@@ -22,9 +22,7 @@ from separatrix.theory import judge
 
 SHOWN = Fraction(1, 20)
 """A contrast is shown where its p after Holm is at most this."""
-MOST_NAMED = 4
-"""Cells of the verdict that most have; more are counted."""
-COLUMNS: tuple[str, ...] = ("cell", "solved by", "in steps", "every seed", "accuracy", "rate")
+COLUMNS = ("cell", "solved by", "in steps", "every seed", "accuracy", "rate", "proved")
 _GREY = '<span style="color:gray">'
 
 
@@ -41,9 +39,7 @@ def line(cell: Cell, grey: str) -> tuple[str, ...]:
     """A cell as a line of the table."""
     many = f"{cell.solved} of {len(cell.seeds)}"
     low, high = interval(cell.solved, len(cell.seeds))
-    answers = shown(Fraction(median(cell.accuracies)))
-    if len(cell.seeds) > 1:
-        answers += f" ({shown(min(cell.accuracies))} to {shown(max(cell.accuracies))})"
+    half, least, most = (f(cell.accuracies) for f in (median, min, max))
     return (
         cell.name,
         f"not solved in {cell.steps:,} steps ({many})"
@@ -51,8 +47,9 @@ def line(cell: Cell, grey: str) -> tuple[str, ...]:
         else f"{many} seeds ({floor(100 * low)} to {ceil(100 * high)} %)",
         "" if grey else cell.spread,
         ", ".join(cell.ends),
-        answers,
+        f"{shown(half)} ({shown(least)} to {shown(most)})",
         f"{cell.rate:g}",
+        proved(Architecture.parse(cell.stack), parse_task(cell.task)),
     )
 
 
@@ -60,14 +57,9 @@ def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
     """Each cell's line, and why it is grey ("" where it is not); runs that choose a rate only are
     left out where others have seeds enough.
     """
-    found = [(cell, results.grey(cell)) for cell in _kept(results)]
-    return [(line(cell, grey), grey) for cell, grey in found]
-
-
-def _kept(results: Results) -> list[Cell]:
     most = max((len(cell.seeds) for cell in results.cells.values()), default=0)
-    least = LEAST_SEEDS if most >= LEAST_SEEDS else 0
-    return [cell for cell in results.cells.values() if len(cell.seeds) >= least]
+    kept = [cell for cell in results.cells.values() if len(cell.seeds) >= min(most, LEAST_SEEDS)]
+    return [(line(cell, grey := results.grey(cell)), grey) for cell in kept]
 
 
 def markdown(results: Results) -> str:
@@ -82,49 +74,41 @@ def markdown(results: Results) -> str:
 def contrasts(named: Sequence[Contrast], results: Results) -> list[Found]:
     """What came of contrasts: an exact test each, Holm over all that are named."""
     tested = [_tested(one, results) for one in named]
-    adjusted = iter(holm([of[0] for of in tested if not isinstance(of, str)], len(named)))
+    # one that is open counts as well
+    adjusted = holm([Fraction(1) if p is None else p for p, _ in tested])
     found: list[Found] = []
-    for one, of in zip(named, tested, strict=True):
-        if isinstance(of, str):
-            found.append(Found(one, None, f"open: {of}"))
+    for one, (p, said), after in zip(named, tested, adjusted, strict=True):
+        if p is None:
+            found.append(Found(one, None, f"open: {said}"))
             continue
-        after, told = next(adjusted), "no difference shown"
-        if after <= SHOWN:
-            told = f"shown: {one.one if of[1] else one.other} is ahead"
-        found.append(Found(one, after, f"{told} (p = {probability(after)})"))
+        told = f"shown: {said} is ahead" if after <= SHOWN else "no difference shown"
+        # rounded up: nothing looks rarer than it is
+        found.append(Found(one, after, f"{told} (p = {ceil(after * 1000) / 1000:.3f})"))
     return found
 
 
-def _tested(one: Contrast, results: Results) -> tuple[Fraction, bool] | str:
-    """The p of one contrast alone, and whether its first cell is ahead; or why it is open."""
-    cells: list[Cell] = []
-    for name in (one.one, one.other):
-        if name not in results.cells:
-            return f"{name} is not trained yet"
-        cells.append(results.cells[name])
-    if cells[0].comparison != cells[1].comparison:
-        return "the two were trained under different settings"
+def _tested(named: Contrast, results: Results) -> tuple[Fraction | None, str]:
+    """The p of one contrast alone, and the cell that is ahead; None, and why it is open."""
+    names = (named.one, named.other)
+    if lacking := [name for name in names if name not in results.cells]:
+        return None, f"{lacking[0]} is not trained yet"
     # what a contrast compares is its two cells
-    pair = Results.of(cells)
-    if reasons := [f"{cell.name}: {why}" for cell in cells if (why := pair.grey(cell))]:
-        return reasons[0]
-    first, second = (
-        dict(zip((seed.seed for seed in cell.seeds), cell.to_solve, strict=True)) for cell in cells
-    )
-    if min(len(first), len(second)) < LEAST_SEEDS:
-        return f"fewer than {LEAST_SEEDS} seeds"
-    if one.test == "solved":
-        solved = [cell.solved for cell in cells]
-        p = fisher(solved[0], len(first), solved[1], len(second))
-        return p, solved[0] * len(second) > solved[1] * len(first)
-    if first.keys() != second.keys():
-        return "the two have different seeds"
-    return sign_flips([(steps, second[seed]) for seed, steps in first.items()])
-
-
-def probability(p: Fraction) -> str:
-    """Three decimals, rounded up: nothing looks rarer than it is."""
-    return f"{ceil(p * 1000) / 1000:.3f}"
+    pair = Results.of(results.cells[name] for name in names)
+    one, other = pair.cells.values()
+    many = [len(cell.seeds) for cell in (one, other)]
+    if one.comparison != other.comparison:
+        return None, "the two were trained under different settings"
+    if reasons := [f"{cell.name}: {why}" for cell in (one, other) if (why := pair.grey(cell))]:
+        return None, reasons[0]
+    if min(many) < LEAST_SEEDS:
+        return None, f"fewer than {LEAST_SEEDS} seeds"
+    if named.test == "solved":
+        first = one.solved * many[1] > other.solved * many[0]
+        return fisher(one.solved, many[0], other.solved, many[1]), names[not first]
+    if [seed.seed for seed in one.seeds] != [seed.seed for seed in other.seeds]:
+        return None, "the two have different seeds"
+    p, first = sign_flips([*zip(one.to_solve, other.to_solve, strict=True)])
+    return p, names[not first]
 
 
 def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> str:
@@ -137,11 +121,11 @@ def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> 
     claims = Claims(results, tested, f"{experiment.name}.md")
     drawn = dict.fromkeys(pictures(experiment), "")
     known = {"table": markdown(results), "contrasts": said, **drawn}
-    return claims.fill(experiment.text, {**known, **parts}, experiment.first)
+    return claims.fill(experiment.text, {**known, **parts})
 
 
 def section(
-    experiment: Experiment, results: Results, notes: Sequence[str], *, folder: str, heading: str
+    experiment: Experiment, results: Results, origin: str, *, folder: str, heading: str
 ) -> str:
     """What stands about an experiment on a page whose pictures are in a folder ("images/"). Raises
     what `text` raises.
@@ -151,21 +135,16 @@ def section(
         for name, (file, one) in pictures(experiment).items()
     }
     parts = [f"{heading} `{experiment.name}`: {experiment.title}", plain(experiment.question)]
-    named = {words.strip() for words in CLAIM.findall(experiment.text)}
-    if "table" not in named:
-        parts.append(markdown(results))
-    parts += [image for name, image in images.items() if name not in named]
     parts.append(text(experiment, results, images))
-    parts.append("\n".join(f"- {plain(note)}" for note in notes))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    parts.append("\n".join(f"- {plain(note)}" for note in (*notes(results), origin)))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def pictures(experiment: Experiment) -> dict[str, tuple[str, Picture]]:
-    """What stands for it in the text -> file and picture; one of all cells where none is named."""
-    named = experiment.pictures or {"": Picture(f"{experiment.title}. {experiment.question}")}
+    """What stands for it in the text -> file and picture."""
     return {
         f"picture {name}".strip(): (f"experiment-{experiment.name}-{name}".strip("-") + ".svg", one)
-        for name, one in named.items()
+        for name, one in experiment.pictures.items()
     }
 
 
@@ -173,8 +152,8 @@ def alternative(one: Picture) -> str:
     """What a picture shows, for readers who do not see it."""
     told = "Steps until each seed solved the task; a triangle where it did not."
     if one.curves:
-        told = f"Running accuracy by step, a line a seed: {' and '.join(one.cells)}."
-    return f"{one.title}. {told}".replace("..", ".").replace("[", "(").replace("]", ")")
+        told = "Running accuracy by step, a line a seed."
+    return f"{one.title}. {told}"
 
 
 def made(table: Table) -> str:
@@ -189,51 +168,24 @@ def made(table: Table) -> str:
 
 def notes(results: Results) -> list[str]:
     """How to read the table, one sentence each."""
-    told = lines(results)
-    grey = sum(bool(grey) for _, grey in told)
+    grey = [bool(grey) for _, grey in lines(results)]
     found = [
         "Solved: a running accuracy of 99.5 % and then 99 % on fresh prompts. In brackets: the"
-        " exact 95 % interval over seeds; the least and the most.",
+        " exact 95 % interval over seeds; the least and the most. Proved: of the stack, when one"
+        " question is asked.",
     ]
-    if grey:
+    if any(grey):
         found.append(
-            f"Grey, {grey} of {len(told)}: not trained to the end, so that nothing"
+            f"Grey, {sum(grey)} of {len(grey)}: not trained to the end, so that nothing"
             " follows. Not solved is a finding about training, never about weights."
         )
-    return [*found, *_commits(results), *filter(None, [_proved(results)])]
-
-
-def _commits(results: Results) -> list[str]:
-    """Which cells of one comparison other code has trained."""
-    of: dict[str, dict[str, list[str]]] = {}
-    for cell in _kept(results):
-        for commit in cell.commits:
-            of.setdefault(cell.comparison, {}).setdefault(commit[:10], []).append(cell.name)
-    said: list[str] = []
-    for cells in (cells for cells in of.values() if len(cells) > 1):
-        told = (f"{commit} trained {', '.join(names)}" for commit, names in cells.items())
-        said.append(f"Compared, and of {len(cells)} commits: {'; '.join(told)}.")
-    return said
+    return found
 
 
 def proved(stack: Architecture, task: Task) -> str:
     """The strongest verdict on a task of which one question is asked."""
     found = judge(stack, one_question(task))[0]
     return found.status if found.status == "OPEN" else f"{found.status} ({found.theorem})"
-
-
-def _proved(results: Results) -> str:
-    """What theorems say of these stacks on these tasks, beside what training found."""
-    found: dict[str, list[str]] = {}
-    for cell in _kept(results):
-        said = proved(Architecture.parse(cell.stack), parse_task(cell.task))
-        found.setdefault(said, []).append(cell.name)
-    most = max(found, key=lambda said: len(found[said]), default="")
-    named = [said for said in found if said != most or len(found[said]) <= MOST_NAMED]
-    told = [f"{said} for {', '.join(found[said])}" for said in named]
-    if len(named) < len(found):
-        told.append(f"{most} for the other {len(found[most])}")
-    return f"Proved of these stacks, one question asked: {'; '.join(told)}." if told else ""
 
 
 def data(experiment: Experiment, table: Table, results: Results) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from itertools import cycle
 from pathlib import Path
 
@@ -22,8 +23,8 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.evidence.folder import new_folder, write_atomic
 from separatrix.findings.base import Experiment, Picture
-from separatrix.findings.page import made, notes, pictures, section
-from separatrix.findings.results import Cell, Results
+from separatrix.findings.page import made, pictures, section
+from separatrix.findings.results import Cell, Results, shown
 
 KINDS = {
     "solved": ("circle", SOLVES),
@@ -37,8 +38,8 @@ _LINES = ((SOLVES, ""), (FAILS, DASHED), (MUTED, DOTTED))
 
 def picture(one: Picture, results: Results) -> Drawing:
     """Steps to solve, a row for each cell and a mark for each seed; or curves, a line a seed."""
-    named = one.cells or tuple(results.cells)
-    cells = [results.cells[name] for name in named if name in results.cells]
+    found = {name: fnmatch.filter(results.cells, name) for name in one.cells or "*"}
+    cells = [results.cells[name] for names in found.values() for name in names]
     return _curves(one, cells) if one.curves else _steps(one, cells, results)
 
 
@@ -50,8 +51,7 @@ def _steps(one: Picture, cells: list[Cell], results: Results) -> Drawing:
             steps = seed.steps_done if seed.solved else cell.steps
             kind = cut if results.grey(cell) else solved if seed.solved else short
             shape, colour = KINDS[kind]
-            told = f"{cell.name}, seed {seed.seed}: {kind}, {steps:,} steps"
-            told += f", {float(seed.accuracy):.1%}"
+            told = f"{cell.name}, seed {seed.seed}: {kind}, {steps:,} steps, {shown(seed.accuracy)}"
             at = row + (place + 1) / (len(cell.seeds) + 1) - 0.5
             marks.append(Dot(steps, at, colour, told, shape, size=3.4))
     ticks = [(float(row), cell.name) for row, cell in enumerate(cells)]
@@ -101,8 +101,7 @@ def write_out(experiment: Experiment, table: Table, results: Results, out: Path)
     """A new folder with page, picture and numbers, whole or not at all. Raises what a claim raises
     that the rows do not bear.
     """
-    said = [*notes(results), made(table)]
-    page = section(experiment, results, said, folder="", heading="#")
+    page = section(experiment, results, made(table), folder="", heading="#")
     with new_folder(out) as folder:
         write_pictures(experiment, results, folder)
         write_atomic(folder / f"{experiment.name}.md", page)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,9 +26,6 @@ from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed
 from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.amounts import format_share
 
-ENDED = ("solved", "diverged")
-_INNER = ("comparison", "curves")
-"""Fields of a cell that its JSON does not have."""
 Curve = tuple[tuple[int, float], ...]
 
 
@@ -48,8 +46,6 @@ class Cell:
     seeds: tuple[Outcome, ...]
     curves: Mapping[int, Curve] = field(default_factory=dict[int, Curve])
     """Running accuracy by step, by seed, where the rows keep it."""
-    commits: tuple[str, ...] = ()
-    """Of the code that trained it, where its rows say."""
 
     @property
     def solved(self) -> int:
@@ -83,7 +79,7 @@ class Cell:
         """Steps to solve it: the median seed's, with the first and the last; "" where none did."""
         if not self.solved:
             return ""
-        first, half, last = min(self.to_solve), middle(self.to_solve), max(self.to_solve)
+        first, half, last = min(self.to_solve), median(self.to_solve), max(self.to_solve)
         told = "not by half" if half == inf else f"{half:,.0f}"
         return f"{told} ({f'from {first:,} on' if last == inf else f'{first:,} to {last:,}'})"
 
@@ -100,7 +96,7 @@ class Cell:
             }
             for one in self.seeds
         ]
-        kept = {name: value for name, value in vars(self).items() if name not in _INNER}
+        kept = {x: value for x, value in vars(self).items() if x not in ("comparison", "curves")}
         return {**kept, "solved": self.solved, "seeds": seeds}
 
 
@@ -112,21 +108,15 @@ class Results:
 
     @classmethod
     def of(cls, cells: Iterable[Cell]) -> Results:
-        """Raises SpecError for two cells of one name."""
-        found: dict[str, Cell] = {}
-        for cell in cells:
-            if found.setdefault(cell.name, cell) is not cell:
-                raise SpecError(f"two cells are called '{cell.name}'")
-        return cls(found)
+        return cls({cell.name: cell for cell in cells})
 
     @cached_property
     def _slowest(self) -> dict[str, int]:
-        """By comparison, the steps of the slowest solved seed."""
+        """By comparison, the steps of the slowest solved seed; 0 where none is."""
         found: dict[str, int] = {}
         for cell in self.cells.values():
-            for seed in cell.seeds:
-                if seed.solved:
-                    found[cell.comparison] = max(seed.steps_done, found.get(cell.comparison, 0))
+            steps = (seed.steps_done for seed in cell.seeds if seed.solved)
+            found[cell.comparison] = max(found.get(cell.comparison, 0), *steps, 0)
         return found
 
     def needed(self) -> int:
@@ -137,11 +127,11 @@ class Results:
         """Why nothing is said of a cell; "" for one that was trained to the end."""
         if cell.stop_at != STOP_AT:
             return f"training ended by another rule than {STOP_AT}"
-        slowest = self._slowest.get(cell.comparison)
-        if slowest is None:
+        slowest = self._slowest[cell.comparison]
+        if not slowest:
             return "nothing in its comparison is solved"
         # one that ended by itself has not run out of steps
-        short = any(not one.solved and one.stopped not in ENDED for one in cell.seeds)
+        short = any(one.stopped not in ("solved", "diverged") for one in cell.seeds)
         if short and cell.steps < LONGER * slowest:
             return f"{cell.steps:,} steps are less than {LONGER} times {slowest:,}"
         return ""
@@ -149,27 +139,15 @@ class Results:
 
 def of_table(table: Table) -> Results:
     """The cells of a table, each at the best of its learning rates."""
-    names = [
-        name
-        for name in dict.fromkeys(name for row in table.rows for name in row.labels)
-        if name != "stack" and len(table.values(name)) > 1
-    ]
-    return Results.of(_of_row(row, names) for row in table.rows if row.best is not None)
-
-
-def of_rates(row: Row) -> list[Cell]:
-    """A row's cells, one for each learning rate."""
-    return [_cell(f"{one.learning_rate:g}", row.run, one) for one in row.rates if one.trials]
-
-
-def _of_row(row: Row, names: list[str]) -> Cell:
-    said = row.labels.get("cell") or ", ".join(
-        f"{value}" if isinstance(value := row.labels[name], str) else f"{name} {value:,}"
-        for name in names
-        if name in row.labels
+    return Results.of(
+        _cell(_named(row), row.run, row.best) for row in table.rows if row.best is not None
     )
-    assert row.best is not None
-    return _cell(str(said or row.run["architecture"]), row.run, row.best)
+
+
+def _named(row: Row) -> str:
+    """Its name; of tables of November 2026 all that its labels say of it."""
+    labels = (f"{name} {value}" for name, value in row.labels.items() if name != "stack")
+    return str(row.labels.get("cell") or ", ".join(labels) or row.run["architecture"])
 
 
 def _cell(name: str, run: Mapping[str, Any], rate: Rate) -> Cell:
@@ -190,14 +168,13 @@ def of_lines(rows: Iterable[dict[str, Any]]) -> Results:
     """The cells of rows with a run each (`checked_lines`); one for each learning rate where a cell
     has several. Raises SpecError for runs that do not belong together.
     """
-    found: dict[str, dict[float, list[dict[str, Any]]]] = {}
+    found: dict[tuple[str, float], list[dict[str, Any]]] = {}
     for row in rows:
-        rates = found.setdefault(str(row["cell"]), {})
-        rates.setdefault(float(row["run"]["learning_rate"]), []).append(row)
+        found.setdefault((row["cell"], row["run"]["learning_rate"]), []).append(row)
+    rates = Counter(name for name, _ in found)
     return Results.of(
-        _of_lines(f"{name} at {rate:g}" if len(rates) > 1 else name, rate, runs)
-        for name, rates in found.items()
-        for rate, runs in sorted(rates.items())
+        _of_lines(f"{name} at {rate:g}" if rates[name] > 1 else name, rate, runs)
+        for (name, rate), runs in found.items()
     )
 
 
@@ -212,8 +189,7 @@ def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
         raise SpecError(f"the cell '{name}' has a seed twice")
     if any(one != first for one in others):
         raise SpecError(f"the runs of the cell '{name}' differ in more than seed and learning rate")
-    commits = sorted({row.get("commit", "") for row in rows} - {""})
-    return replace(first, curves=curves, commits=tuple(commits))
+    return replace(first, curves=curves)
 
 
 def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
@@ -225,24 +201,17 @@ def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any
     for number, line in enumerate(lines[:most], 1):
         where = f"{path.name}, line {number}"
         try:
-            row = json_object(parse_json(line))
+            row = json_object(parse_json(line)) or {}
         except EvidenceError as error:
             raise SpecError(f"{where}: {error}") from None
-        if row is None or not {"cell", "run", "outcome", "sha256"} <= row.keys():
-            raise SpecError(f"{where}: no row of a run: it lacks cell, run, outcome or sha256")
         # of the rest of the line, as research/study/run.py writes it
-        kept = row.pop("sha256")
+        kept = row.pop("sha256", None)
         if hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest() != kept:
             raise SpecError(
-                f"{where}: the hash is not that of the row: it was edited or cut; take the line"
-                " out, and its run is trained again"
+                f"{where}: no run with its own hash: it was edited or cut; take the line out, and"
+                " its run is trained again"
             )
         yield row
-
-
-def middle(values: Iterable[float]) -> float:
-    """The median, infinite ones among them: of two in the middle the mean, which may be too."""
-    return float(median(values))
 
 
 def shown(value: float | Fraction) -> str:

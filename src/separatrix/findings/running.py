@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.cards.measured.table import RESULTS, Label, Provenance, Rate, Row, Table
-from separatrix.core.errors import SpecError
 from separatrix.core.evidence.canonical import code_version
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import BESIDE, Experiment, Planned
@@ -18,10 +17,9 @@ from separatrix.findings.results import Results
 from separatrix.training.flops import forward_flops
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.pool import cores
-from separatrix.training.sweeps.planning import Plan
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
-from separatrix.training.sweeps.sweep import planned, sweep
+from separatrix.training.sweeps.sweep import sweep
 
 UNKNOWN = "unknown"
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -29,13 +27,6 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 def runs_of(cells: Iterable[Planned]) -> list[Run]:
     return [run for cell in cells for run in cell.runs]
-
-
-def plan(experiment: Experiment, **where: Any) -> Plan:
-    """What it would take on this machine, with the store as it is. Takes and raises what `planned`
-    does.
-    """
-    return planned(runs_of(experiment.cells()), name=experiment.name, **where)
 
 
 def run(
@@ -110,7 +101,8 @@ def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]
     """A cell's row, of its runs that have ended, one at least."""
     rates: dict[float, list[Outcome]] = {}
     for run, outcome in pairs:
-        rates.setdefault(run.learning_rate, []).append(trial(run, outcome))
+        kept = replace(outcome, seconds=round(outcome.seconds, 3))
+        rates.setdefault(run.learning_rate, []).append(kept)
     first = pairs[0][0].canonical()
     # the start token is one more
     tokens = first.trained.length + 1
@@ -126,37 +118,21 @@ def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]
     )
 
 
-def trial(run: Run, outcome: Outcome) -> Outcome:
-    """A run's outcome as a table has it. Raises SpecError for one that a version of this program
-    stored which did not count single answers.
-    """
-    if not outcome.diverged and not outcome.due:
-        raise SpecError(
-            f"{run.architecture} on {run.task}, seed {run.seed}: the store has an outcome without"
-            " counts of single answers, of an earlier version; train it again in another --store"
-        )
-    return replace(outcome, seconds=round(outcome.seconds, 3))
-
-
 def commit(package: Path = PACKAGE) -> str:
     """The commit of the checkout that the package is run from; "unknown" where it is run from none,
     or its sources differ from the commit. Recorded results may have changed.
     """
-    root = package.parent.parent
-    top = _git(root, "rev-parse", "--show-toplevel")
-    # a package installed inside of another project's checkout is none of its commits
-    if top is None or Path(top).resolve() != root or package.parent.name != "src":
-        return UNKNOWN
-    results = package / "cards" / "measured" / RESULTS.name
-    changed = _git(root, "status", "--porcelain", "--", "src", f":(exclude){results}")
-    return UNKNOWN if changed != "" else _git(root, "rev-parse", "HEAD") or UNKNOWN
 
+    def git(*words: str) -> list[str]:
+        command = ["git", "-C", str(package), *words]
+        return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).splitlines()
 
-def _git(folder: Path, *words: str) -> str | None:
-    """What git says; None where it is not installed or refuses."""
-    command = ["git", "-C", str(folder), *words]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+        head, *inside = git("rev-parse", "HEAD", "--show-prefix")
+        results = RESULTS.relative_to(PACKAGE)
+        changed = git("status", "--porcelain", "--", ".", f":(exclude){results}")
+    except (OSError, subprocess.CalledProcessError):
+        # git is not installed or refuses
+        return UNKNOWN
+    # a package installed inside of another project's checkout is none of its commits
+    return UNKNOWN if changed or inside != ["src/separatrix/"] else head

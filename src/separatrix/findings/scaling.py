@@ -67,21 +67,16 @@ def scaled(layouts: Mapping[str, Architecture]) -> dict[str, Architecture]:
 
 def left_out(own: Architecture) -> list[str]:
     """Options of a layout that the rules drop, by name."""
-    return list(
-        dict.fromkeys(
-            field.name
-            for layer, _ in own.counted()
-            for part in layer
-            for field in fields(part)
-            if getattr(part, field.name) != field.default
-            and field.name not in _SCALED.union(part.another_recurrence, own_sizes(part) or ())
-            and (
-                field.name != "positions"
-                or part.sizes().get("positions") != "none"
-                or not unplaced(own)
-            )
-        )
+    kept = _SCALED | ({"positions"} if unplaced(own) else set())
+    parts = dict.fromkeys(part for layer, _ in own.counted() for part in layer)
+    dropped = dict.fromkeys(
+        field.name
+        for part in parts
+        for field in fields(part)
+        if getattr(part, field.name) != field.default
+        and field.name not in kept.union(part.another_recurrence, own_sizes(part) or ())
     )
+    return list(dropped)
 
 
 def unplaced(own: Architecture) -> bool:
@@ -122,16 +117,11 @@ def _small(part: Mechanism) -> Mechanism:
 def _depth(stacks: Mapping[str, Sequence[Layer]]) -> int:
     """Layers to which all are cut: whole periods of each."""
     periods = {name: period(layers) for name, layers in stacks.items()}
-    for name, many in periods.items():
-        if many > LAYERS:
-            raise SizeError(
-                f"layers: those of {name} repeat after {many} only; a trial has {LAYERS} at most,"
-                " and keeps ratio and placement by keeping whole periods"
-            )
     common = lcm(*periods.values())
     if common > LAYERS:
         told = ", ".join(f"{name} {period}" for name, period in periods.items())
         raise SizeError(
-            f"layers: periods ({told}) fit together in {common} only; a trial has {LAYERS} at most"
+            f"layers: periods ({told}) fit together in {common} only; a trial has {LAYERS} at most,"
+            " and keeps ratio and placement by keeping whole periods"
         )
     return common * max(1, FEW_LAYERS // common)

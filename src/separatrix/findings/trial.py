@@ -10,15 +10,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.measured.table import Row, Table
+from separatrix.cards.measured.table import Rate, Row, Table
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
 from separatrix.findings.page import proved
-from separatrix.findings.results import Cell, Results, of_rates
+from separatrix.findings.results import Results
 from separatrix.findings.running import run, runs_of
 from separatrix.findings.scaling import WIDTH, left_out, scaled
 from separatrix.stacks.architecture import Architecture
@@ -89,11 +90,9 @@ class Trial:
                     " which the others have: what a place shows may be the convolution's"
                 )
             before, after = proved(own, self.asked), proved(self.small[name], self.task)
+            lost = "" if before == after else ", lost by scaling"
             said.append(
-                f"{name}, proved of one question: {before} at both sizes"
-                if before == after
-                else f"{name}, lost by scaling: proved of one question {before} at its own size,"
-                f" {after} here"
+                f"{name}{lost}: proved of one question {before} at its own size, {after} here"
             )
         return said
 
@@ -119,39 +118,35 @@ class Trial:
 
     def search(self) -> Experiment:
         """The runs that choose rates."""
-        layouts = {name: one.spec for name, one in self.small.items()}
         axes = {"grid": {"learning_rate": list(RATES)}, "seeds": list(RATE_SEEDS)}
-        return self._experiment("trial-rates", layouts, self.steps // 2, axes)
+        return self._experiment("trial-rates", self.steps // 2, {}, axes)
 
     def compared(self, rates: Mapping[str, float]) -> Experiment:
         """The runs that are compared, each layout at its own rate; every pair is a contrast."""
-        layouts = {
-            name: {"architecture": one.spec, "learning_rate": rates[name]}
-            for name, one in self.small.items()
-        }
-        found = self._experiment("trial", layouts, self.steps, {"seeds": self.seeds})
-        names = tuple(layouts)
-        return replace(
-            found,
-            contrasts=tuple(Contrast(*two) for two in combinations(names, 2)),
-            pictures={
-                "": Picture(self.task.spec, names),
-                "curves": Picture(self.task.spec, names, curves=True),
-            },
-        )
+        return self._experiment("trial", self.steps, rates, {"seeds": self.seeds})
 
     def _experiment(
-        self, name: str, layouts: Mapping[str, Any], steps: int, axes: Mapping[str, Any]
+        self, name: str, steps: int, rates: Mapping[str, float], axes: Mapping[str, Any]
     ) -> Experiment:
         sizes = {"width": WIDTH, "hidden": HIDDEN, "batch": BATCH, "tested": TESTED}
         warmup = max(1, min(WARMUP, self.steps // 4))
         own = {"task": self.task.spec, "steps": steps, "warmup": warmup, "rule": "study"}
         return Experiment(
             name=name,
-            title=f"{' against '.join(layouts)} on {self.task.spec}",
+            title=f"{' against '.join(self.small)} on {self.task.spec}",
             question="Which of these layouts learns it, by how many seeds, and how soon?",
-            layouts=layouts,
+            layouts={
+                name: {"architecture": one.spec}
+                | ({"learning_rate": rates[name]} if name in rates else {})
+                for name, one in self.small.items()
+            },
             sweep={"baseline": {**sizes, **own}, **axes},
+            contrasts=tuple(Contrast(*two) for two in combinations(self.small, 2)),
+            text="{{table}}\n\n{{contrasts}}\n\n{{picture}}\n\n{{picture curves}}",
+            pictures={
+                "": Picture(self.task.spec),
+                "curves": Picture(self.task.spec, curves=True),
+            },
         )
 
     def plan(self, *, store: Path, workers: int | None, device: str) -> Plan:
@@ -178,12 +173,10 @@ class Trial:
         # a search has half of the steps
         search = len(RATES) * len(RATE_SEEDS) / 2
         fit = int(3600 * hours * (search + self.seeds) / plan.seconds - search)
-        needs = f"{self.seeds} seeds take up to {plan.seconds / 3600:.1f}"
-        if fit < 1:
-            return f"--hours {hours:g} do not suffice for one seed each: {needs}"
         return (
-            f"--hours {hours:g} suffice for {fit} seeds each, and {needs}; give more hours, or"
-            f" --seeds {fit}: with fewer than {LEAST_SEEDS} no difference can be shown"
+            f"--hours {hours:g} suffice for {max(0, fit)} seeds each, and {self.seeds} seeds take"
+            f" up to {plan.seconds / 3600:.1f}; give more hours, or fewer --seeds: with fewer than"
+            f" {LEAST_SEEDS} no difference can be shown"
         )
 
     def train(self, *, store: Path, show: bool = True, **where: Any) -> tuple[Experiment, Table]:
@@ -203,16 +196,16 @@ def chosen(name: str, rows: Sequence[Row]) -> float:
     """A layout's rate: the one that solved most seeds, then soonest, then with the best answers.
     Raises SpecError where no run ended.
     """
-    found = [cell for row in rows if row.labels["layout"] == name for cell in of_rates(row)]
+    found = [rate for row in rows if row.labels["layout"] == name for rate in row.rates]
     if not found:
         raise SpecError(f"no run of {name} ended; `separatrix runs list --status failed` says why")
 
-    def merit(cell: Cell) -> tuple[int, float, float]:
-        steps = [seed.steps_done for seed in cell.seeds if seed.solved]
-        answers = sum(cell.accuracies) / len(cell.seeds)
-        return cell.solved, -sum(steps) / len(steps) if steps else 0.0, float(answers)
+    def merit(rate: Rate) -> tuple[int, float, Fraction]:
+        steps = [seed.steps_done for seed in rate.trials if seed.solved]
+        answers = sum((seed.accuracy for seed in rate.trials), Fraction(0))
+        return len(steps), -sum(steps) / len(steps) if steps else 0.0, answers / len(rate.trials)
 
-    return max(found, key=merit).rate
+    return max(found, key=merit).learning_rate
 
 
 def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: int = 0) -> Trial:

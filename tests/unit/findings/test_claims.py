@@ -22,7 +22,7 @@ CELLS = {
 def filled(text: str, stop_at: float = 0.995) -> str:
     p = {("full", "linear"): Fraction(1, 20), ("full", "near"): None}
     claims = Claims(of_table(table(CELLS, stop_at=stop_at)), p, "toy.md")
-    return claims.fill(text, {"table": "| a |"}, first=7)
+    return claims.fill("\n" * 6 + text, {"table": "| a |"})
 
 
 @each(
@@ -31,12 +31,8 @@ def filled(text: str, stop_at: float = 0.995) -> str:
         'median("full") > median("linear") and apart',
         'steps("full") < steps("linear") and apart',
         'solved("full") == seeds("full") == 3',
-        'not solved("linear") > 0',
-        'steps("near") <= 200 or median("near") > 2',
-        'least("near") == 0.4 and most("near") > 0.99',
-        'limit("full") >= 4000',
+        'median("near") == 0.998 and seeds("near") > solved("near")',
         'p("full", "linear") <= 0.05',
-        'steps("full") < steps("near") and not apart',
     ],
 )
 def test_what_holds_leaves_no_trace(claim: str) -> None:
@@ -46,7 +42,7 @@ def test_what_holds_leaves_no_trace(claim: str) -> None:
 def test_numbers_are_printed() -> None:
     text = '{{solved("near")}} of {{seeds("near")}}; {{steps("full")}}, {{steps("linear")}};'
     assert filled(text) == "2 of 3; 110, more than all;"
-    assert filled('{{median("full")}} {{limit("full")}} {{table}}') == "99.8 % 4,000 | a |"
+    assert filled('{{median("full")}} {{table}}') == "99.8 % | a |"
 
 
 @pytest.mark.parametrize(
@@ -66,12 +62,13 @@ def test_a_claim_that_the_rows_do_not_bear_fails_the_page(claim: str) -> None:
     "claim, told",
     [
         ('steps("ful") < 100', "unknown cell 'ful'"),
-        ("solved(full) == 3", "takes one cell in quotes"),
+        ("solved(full) == 3", "says nothing"),
         ('p("linear", "full") < 1', "was not named before"),
         ('p("full", "near") < 1', "the contrast is open"),
-        ('mean("full") > 0', "is no function"),
-        ('solved("full") and apart', "is a number and no claim"),
-        ("True", "whatever was measured"),
+        ('mean("full") > 0', "says nothing"),
+        ('solved("full") == 3 or apart', "says nothing"),
+        ('solved("full") and steps("full") < 900', "a number is no claim"),
+        ("True", "says nothing"),
         ("3 > 2", "whatever was measured"),
         ("8", "whatever was measured"),
         ("apart", "two cells"),
@@ -90,7 +87,7 @@ def test_what_is_no_claim_is_told(claim: str, told: str) -> None:
 
 def test_a_missing_cell_fails_even_where_it_would_not_count() -> None:
     with pytest.raises(UnknownNameError, match="'ful'"):
-        filled('{{solved("full") == 3 or solved("ful") == 3}}')
+        filled('{{solved("full") == 2 and solved("ful") == 3}}')
 
 
 def test_grey_feeds_no_sentence() -> None:

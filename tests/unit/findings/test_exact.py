@@ -6,9 +6,6 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import inf
 
-import pytest
-
-from separatrix.core.errors import SizeError
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
 
 
@@ -23,12 +20,6 @@ def test_an_interval_over_seeds() -> None:
     )
     # two of three seeds show next to nothing
     assert interval(2, 3) == (Fraction(942, 10**4), Fraction(9916, 10**4))
-
-
-@pytest.mark.parametrize("counts", [(-1, 3), (4, 3), (0, 0)])
-def test_impossible_counts_have_no_interval(counts: tuple[int, int]) -> None:
-    with pytest.raises(SizeError):
-        interval(*counts)
 
 
 def test_eight_of_eight_in_one_direction() -> None:
@@ -53,8 +44,6 @@ def test_sign_flips_against_brute_force() -> None:
     signs = list(product((1, -1), repeat=5))
     far = [s for s in signs if abs(sum(map(float.__mul__, map(float, s), differences))) >= least]
     assert sign_flips(pairs) == (Fraction(len(far), len(signs)), sum(differences) < 0)
-    with pytest.raises(SizeError):
-        sign_flips([])
 
 
 def test_fisher_against_brute_force() -> None:
@@ -65,13 +54,11 @@ def test_fisher_against_brute_force() -> None:
     assert fisher(5, 5, 1, 4) == Fraction(rare, len(counts))
     assert fisher(8, 8, 0, 8) == Fraction(2, 12870)
     assert fisher(3, 8, 3, 8) == 1
-    with pytest.raises(SizeError):
-        fisher(9, 8, 0, 8)
 
 
 def test_holm() -> None:
     """By hand: 4 x 0.01, 3 x 0.02, then 0.06 stays above 2 x 0.025, and the last is at most 1."""
     given = [Fraction(2, 100), Fraction(1, 100), Fraction(9, 10), Fraction(25, 1000)]
     assert holm(given) == [Fraction(6, 100), Fraction(4, 100), Fraction(9, 10), Fraction(6, 100)]
-    assert holm([Fraction(1, 128)], 7) == [Fraction(7, 128)]
+    assert holm([Fraction(1), Fraction(1, 128), Fraction(1)])[1] == Fraction(3, 128)
     assert holm([]) == []

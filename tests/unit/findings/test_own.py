@@ -149,11 +149,6 @@ def test_what_is_not_trained_to_the_end_is_no_answer_and_no_neighbour() -> None:
     assert measured(layout("full*8"), TOKENS, results=results).own == ()
 
 
-def test_a_cell_that_is_still_being_trained_is_left_out() -> None:
-    """Seeds that end first are the quick ones."""
-    assert measured(layout(STACK), TOKENS, results=Results.of([cell(seeds=7)])).own == ()
-
-
 def test_the_package_has_the_study() -> None:
     """All-full attention solved recall by eight of eight, and no row reaches 8,192 tokens."""
     assert recorded() >= "2026-11-24"

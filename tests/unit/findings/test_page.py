@@ -10,7 +10,7 @@ from support.toy_experiment import PAGE, WORDS, table, toy
 
 from separatrix.core.errors import CheckFailed, SeparatrixError
 from separatrix.findings.base import Contrast, Picture
-from separatrix.findings.page import contrasts, markdown, probability, section, text
+from separatrix.findings.page import contrasts, markdown, section, text
 from separatrix.findings.picture import write_pictures
 from separatrix.findings.results import checked_lines, of_lines, of_table
 
@@ -37,11 +37,7 @@ def test_a_grid_and_an_axis_are_cells(tmp_path: Path) -> None:
         ("---\ntitle", "title", "a page begins with"),
         ("title: F", "titel: F", "Did you mean 'title'?"),
         ("question: H", "lines: true\nquestion: H", "unknown key 'lines'"),
-        ("layouts:", "layouts: 3 #", "toy.md"),
-        ("layouts:", "baseline:", "with a grid layouts by name"),
-        ("seeds: 1", "seeds: [", "toy.md"),
-        ("contrasts:\n", "contrasts: [[full]]\n", "a contrast is a list of two cells"),
-        ("contrasts:\n", "contrasts: [[full, linear, luck]]\n", "steps or solved"),
+        ("question: How many facts does a small state keep?", "", "title and question"),
     ],
 )
 def test_a_wrong_head_is_told(old: str, new: str, told: str, tmp_path: Path) -> None:
@@ -114,20 +110,15 @@ def test_settings_and_seeds_that_differ_leave_a_contrast_open() -> None:
     assert "different settings" in found.said
 
 
-def test_probabilities_are_rounded_up() -> None:
-    assert probability(Fraction(1, 128)) == "0.008"
-    assert probability(Fraction(1, 10**6)) == "0.001"
-
-
 def test_the_page_stands_on_its_rows(tmp_path: Path) -> None:
     page = toy(tmp_path, WORDS)
     said = text(page, of_table(table()), {})
     assert said.startswith("Full attention keeps all.\n\n- It solved it with 8 of 8 seeds, in 135")
     assert "full is ahead (p = 0.008)" in said
-    whole = section(page, of_table(table()), ["From a test."], folder="a/", heading="##")
-    for part in ("## `toy`: Facts", "| full |", "(a/experiment-toy.svg)", "- From a test."):
+    whole = section(page, of_table(table()), "From a test.", folder="a/", heading="##")
+    for part in ("## `toy`: Facts", "| full |", "(a/experiment-toy-steps.svg)", "- From a test."):
         assert part in whole
-    with pytest.raises(CheckFailed, match=r"toy\.md:10: .*the rows do not bear"):
+    with pytest.raises(CheckFailed, match=r"toy\.md:12: .*the rows do not bear"):
         text(page, of_table(table({"full": (None, 900) * 4, "linear": SOONER})), {})
 
 
@@ -151,5 +142,3 @@ def test_a_page_names_its_pictures(tmp_path: Path) -> None:
     (file,) = write_pictures(page, of_table(table()), tmp_path)
     assert file.name == "experiment-toy-one.svg"
     assert "dashed: linear" in file.read_text(encoding="utf-8")
-    with pytest.raises(SeparatrixError, match="the picture one"):
-        toy(tmp_path, PAGE.replace("seeds: 1\n", named.replace("title: Both, ", "")))

@@ -58,19 +58,12 @@ def test_what_stopped_and_fails_on_fresh_prompts_is_not_solved() -> None:
 
 def test_what_diverged_is_unsolved() -> None:
     found = of_table(made("toy", row({"n": 2}, {1e-3: [diverged(0)]}, architecture="full")))
-    assert found.cells["full"].to_solve == (inf,)
+    assert found.cells["n 2"].to_solve == (inf,)
 
 
-def test_cells_are_called_by_what_differs() -> None:
+def test_cells_without_a_name_are_called_by_their_labels() -> None:
     rows = [row({"kind": "a", "n": n, "stack": "x"}, {1e-3: [diverged(0)]}) for n in (1, 2000)]
-    assert list(of_table(made("toy", *rows)).cells) == ["n 1", "n 2,000"]
-
-
-def test_two_cells_of_one_name_are_refused() -> None:
-    (one,) = of_table(table({"a": SOLVED})).cells.values()
-    other = of_table(table({"a": SOLVED})).cells["a"]
-    with pytest.raises(SpecError, match="called 'a'"):
-        Results.of([one, other])
+    assert list(of_table(made("toy", *rows)).cells) == ["kind a, n 1", "kind a, n 2000"]
 
 
 def line(seed: int, rate: float = 3e-3, **changed: Any) -> str:
@@ -103,7 +96,7 @@ def test_lines_are_cells(tmp_path: Path) -> None:
         tmp_path, line(1), line(0), line(0, 6e-3, cell="other"), line(1, 3e-3, cell="other")
     )
     found = of_lines(checked_lines(path)).cells
-    assert list(found) == ["recall", "other at 0.003", "other at 0.006"]
+    assert list(found) == ["recall", "other at 0.006", "other at 0.003"]
     assert found["recall"].to_solve == (100, 101)
     assert list(of_lines(checked_lines(path, 2)).cells) == ["recall"]
 

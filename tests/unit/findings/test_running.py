@@ -11,12 +11,12 @@ import pytest
 from support.toy_experiment import toy
 
 from separatrix.cards.measured.table import Table, parse
-from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.core.errors import UnknownNameError
 from separatrix.core.evidence.canonical import canonical, code_version
-from separatrix.core.evidence.outcome import FormatOutcome, Outcome
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import EXPERIMENTS, experiment
 from separatrix.findings.base import Experiment, recorded_run
-from separatrix.findings.running import UNKNOWN, commit, runs_of, tabled, trial
+from separatrix.findings.running import UNKNOWN, commit, runs_of, tabled
 from separatrix.stacks.architecture import Architecture
 from separatrix.training.run import Run
 from separatrix.training.sweeps.stored import Stored
@@ -117,30 +117,6 @@ def test_runs_that_failed_are_missing_and_cells_without_any_are_left_out(
     found = tabled(small, cells, rows, cores=1, device="cpu")
     assert len(found.rows) == 3
     assert len(found.rows[0].every) == 1
-
-
-def test_outcomes_of_earlier_versions_are_refused(small: Experiment) -> None:
-    (run, *_) = runs_of(small.cells())
-    with pytest.raises(SpecError, match="counts of single answers"):
-        trial(run, outcome(run, right=0, due=0))
-
-
-def test_what_rounded_states_gave_goes_over_by_name(small: Experiment) -> None:
-    run = runs_of(small.cells())[0]
-    came = outcome(
-        run, formats=(FormatOutcome(format="bf16", correct=7, right=9, due=11, bits=1.5),)
-    )
-    (found,) = trial(run, came).formats
-    assert (found.format, found.correct, found.right, found.due) == ("bf16", 7, 9, 11)
-    assert found.bits == 1.5
-
-
-def test_a_seed_that_diverged_has_no_answers(small: Experiment) -> None:
-    (run, *_) = runs_of(small.cells())
-    gone = outcome(
-        run, 0, status="diverged", stopped="diverged", tested=0, due=0, bits=0.0, bits_squares=0.0
-    )
-    assert trial(run, gone).diverged
 
 
 def test_tables_go_through_files(trained: tuple[dict[str, Stored], Table]) -> None:

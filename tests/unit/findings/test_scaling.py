@@ -53,7 +53,11 @@ def test_places_stay_none_where_none_were_taken() -> None:
 @pytest.mark.parametrize(
     ("texts", "error", "told"),
     [
-        (("gdn*47 + full", "full*48"), SizeError, "of gdn.47 . full repeat after 48"),
+        (
+            ("gdn*47 + full", "full*48"),
+            SizeError,
+            "full 48, full.48 1. fit together in 48",
+        ),
         (("(gdn*4 + full)*12", "(gdn*11 + full)*5"), SizeError, "fit together in 60 only"),
         (("gdn*24", "full*48"), SizeError, "layers: gdn.24 24, full.48 48"),
         (("gdn @ heads=2", "gdn @ heads=4"), SpecError, "layout at this size"),

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.measured.table import Table, read
+from separatrix.cards.measured.table import Table as Recorded
+from separatrix.cards.measured.table import read
 from separatrix.cli.options import Asked, command, engine_free, engine_options, planned, stopped
-from separatrix.cli.printing import Told, rows_table, show
-from separatrix.core.document import Document, Heading, Line, Part
+from separatrix.cli.printing import Told, show
+from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.cells import duration
 from separatrix.core.errors import (
     CheckFailed,
@@ -25,13 +26,14 @@ from separatrix.core.numbers.amounts import format_bytes
 from separatrix.core.progress import bar
 from separatrix.findings import experiment
 from separatrix.findings.base import Experiment
-from separatrix.findings.checking import check, said
+from separatrix.findings.checking import check
 from separatrix.findings.page import COLUMNS, cells_data, contrasts, data, lines, made, notes, text
 from separatrix.findings.picture import write_out
 from separatrix.findings.results import Results, checked_lines, of_lines, of_table
-from separatrix.findings.running import plan, run, with_curves
+from separatrix.findings.running import run, runs_of, with_curves
 from separatrix.findings.trial import trial as scaled
 from separatrix.stacks.architecture.resolve import resolve
+from separatrix.training.sweeps.sweep import planned as sweep_planned
 
 
 def described(name: str, asked: Asked) -> Told:
@@ -63,7 +65,7 @@ def train_experiment(name: str, asked: Asked) -> Told:
     wanted = experiment(name)
     if asked.dry_run:
         with bar("trying some steps", shown=not asked.as_json):
-            found = plan(wanted, **engine_free(asked))
+            found = sweep_planned(runs_of(wanted.cells()), name=wanted.name, **engine_free(asked))
         return planned(wanted.question, found)
     if asked.out is not None:
         # told before hours of training
@@ -75,17 +77,15 @@ def train_experiment(name: str, asked: Asked) -> Told:
     return _told(wanted, table, asked.out)
 
 
-def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
+def _check(wanted: Experiment, table: Recorded, asked: Asked) -> Told:
     with bar(f"training a run of {wanted.name} again", shown=not asked.as_json) as told:
-        found = check(table, seed=asked.seed, told=told)
-    text = said(found)
-    if found.found == "differs":
-        raise CheckFailed(text)
-    data = {"found": found.found, "labels": found.row.labels, "said": text}
-    return Told(data, Document(Line(text)))
+        found, said = check(table, seed=asked.seed, told=told)
+    if found == "differs":
+        raise CheckFailed(said)
+    return Told({"found": found, "said": said}, Document(Line(said)))
 
 
-def _told(wanted: Experiment, table: Table, out: Path | None) -> Told:
+def _told(wanted: Experiment, table: Recorded, out: Path | None) -> Told:
     results = of_table(table)
     more = [made(table)]
     if out is not None:
@@ -121,12 +121,12 @@ def _shown(
 
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:
     """Every seed, what was contrasted, and notes."""
-    rows = [dict(zip(COLUMNS, cells, strict=True)) for cells, _ in lines(results)]
+    rows = [cells for cells, _ in lines(results)]
     said = (
         f"- {one.contrast.one} against {one.contrast.other}: {one.said}"
         for one in contrasts(wanted.contrasts, results)
     )
-    table = [rows_table(rows)] if rows else []
+    table = [Table(rows, COLUMNS)] if rows else []
     return [Heading(), *table, Heading(), *map(Line, [*said, *notes(results), *more])]
 
 

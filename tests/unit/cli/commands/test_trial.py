@@ -47,7 +47,7 @@ def test_a_dry_run_says_rules_runs_hours_and_memory(
     assert found["short"] == ""
     assert not store.exists()
     assert run([*WORDS, "--store", str(store), "--dry-run", "--hours", "0"]) == 0
-    assert "--hours 0 do not suffice" in capsys.readouterr().out
+    assert "--hours 0 suffice for 0 seeds each" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_dry_run_says_rules_runs_hours_and_memory(
         (["gdn", "--task", "recall"], "a trial compares layouts"),
         (["gdn", "gdn", "--task", "recall"], "a trial compares layouts"),
         (["gdn", "ful", "--task", "recall"], "you mean 'full'?"),
-        (["gdn*47 + full", "full*48", "--task", "recall"], "layers: those of gdn*47"),
+        (["gdn*47 + full", "full*48", "--task", "recall"], "layers: periods (gdn*47"),
         (["gdn", "full", "--task", "recall", "--out", "."], "exists already"),
         (["my_mixer", "full", "--task", "recall", "--import", MINE], "my_mixer has no rule"),
         (["my_mixer", "full", "--task", "recall", "--import", "none.py"], "none.py"),
