@@ -132,9 +132,10 @@ class Architecture:
                 " vocabulary, context"
             )
         layers: list[Layer] = []
-        for number, run in enumerate(runs, 1):
-            times, heads = _run(run)
-            if type(times) is not int or heads is None:
+        for number, data in enumerate(runs, 1):
+            run = json_object(data) or {}
+            times, heads = run.get("times"), json_list(run.get("heads"))
+            if set(run) != {"times", "heads"} or type(times) is not int or heads is None:
                 raise SpecError(
                     f"entry {number} of layers must have exactly the fields times (an integer) and"
                     " heads (a list)"
@@ -146,18 +147,16 @@ class Architecture:
                     f" {MOST_LAYERS:,} layers"
                 )
             layers += [tuple(_head(part, number) for part in heads)] * times
-        notes = _texts(body["notes"])
-        if not isinstance(body["name"], str) or notes is None:
+        name, notes = body["name"], json_list(body["notes"])
+        if notes is None or not all(isinstance(text, str) for text in (name, *notes)):
             raise SpecError("name must be a text and notes a list of texts")
-        vocabulary = body["vocabulary"]
-        context = body["context"]
-        for size in (vocabulary, context):
-            if size is not None and (type(size) is not int or size < 1):
-                raise SizeError(
-                    f"vocabulary and context are {vocabulary!r} and {context!r}; each must be a"
-                    " positive integer or null"
-                )
-        return cls(tuple(layers), body["name"], notes, vocabulary, context)
+        sizes = vocabulary, context = body["vocabulary"], body["context"]
+        if any(size is not None and (type(size) is not int or size < 1) for size in sizes):
+            raise SizeError(
+                f"vocabulary and context are {vocabulary!r} and {context!r}; each must be a"
+                " positive integer or null"
+            )
+        return cls(tuple(layers), name, tuple(notes), vocabulary, context)
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
@@ -301,14 +300,6 @@ def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:
     )
 
 
-def _run(data: object) -> tuple[Any, list[Any] | None]:
-    """The fields `times` and `heads` of a run of equal layers, the latter None if it has others."""
-    run = json_object(data)
-    if run is None or set(run) != {"times", "heads"}:
-        return None, None
-    return run["times"], json_list(run["heads"])
-
-
 def _head(data: object, number: int) -> Mechanism:
     """The mechanism that an entry of `heads` of layers[number] stands for."""
     head = json_object(data) or {}
@@ -321,11 +312,3 @@ def _head(data: object, number: int) -> Mechanism:
     if name in MECHANISMS:
         check_size_names(MECHANISMS[name], sizes, where=f" in entry {number} of layers")
     return mechanism(name, where=f" in entry {number} of layers", **sizes)
-
-
-def _texts(data: object) -> tuple[str, ...] | None:
-    """A list of texts; None for anything else."""
-    entries = json_list(data)
-    if entries is None or not all(isinstance(entry, str) for entry in entries):
-        return None
-    return tuple(entries)

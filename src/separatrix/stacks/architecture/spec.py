@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -86,20 +86,21 @@ def _tokenise(text: str) -> list[_Token]:
     return [*tokens, _Token("end", "the end", len(text))]
 
 
-@dataclass(frozen=True)
-class _Heads:
+class _Heads(NamedTuple):
     """A mechanism's name and own sizes before the global sizes are known."""
 
     name: str
     sizes: dict[str, Any]
     place: int
 
+    @property
+    def known(self) -> set[str]:
+        """All sizes of the mechanism."""
+        return {f.name for f in fields(MECHANISMS[self.name])}
 
-def _with_common(heads: _Heads, common: dict[str, Any]) -> _Heads:
-    own = {f.name for f in fields(MECHANISMS[heads.name])}
-    return _Heads(
-        heads.name, {k: v for k, v in common.items() if k in own} | heads.sizes, heads.place
-    )
+    def over(self, common: dict[str, Any]) -> _Heads:
+        whole = {k: v for k, v in common.items() if k in self.known} | self.sizes
+        return self._replace(sizes=whole)
 
 
 class _Parser:
@@ -118,17 +119,14 @@ class _Parser:
         if self._accept("@"):
             place = self._peek().place
             common = self._sizes()
-            known = {
-                f.name
-                for part in {h.name for layer in stack for h in layer}
-                for f in fields(MECHANISMS[part])
-            }
+            one_each = {heads.name: heads for layer in stack for heads in layer}
+            known = set[str]().union(*(heads.known for heads in one_each.values()))
             for size in common:
                 if size not in known:
                     raise UnknownNameError.of("size", size, known, where=self._at(place))
         if self._peek().kind != "end":
             raise self._unexpected("'+', '*', '|', '@' or the end")
-        return [tuple(_with_common(heads, common) for heads in layer) for layer in stack]
+        return [tuple(heads.over(common) for heads in layer) for layer in stack]
 
     def _resolve(self, heads: _Heads) -> Mechanism:
         try:

@@ -6,7 +6,7 @@ by hand go over those of the file, and what is still unknown is named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -243,7 +243,9 @@ def _preset_like(
     found = [
         known
         for known, facts in PRESETS.items()
-        if known != name and _agree(data, facts["config"]) and _alike(known, layers)
+        if known != name
+        and _agree(data, facts["config"])
+        and _names(from_config(facts["config"]).layers) == _names(layers)
     ]
     return found[0] if len(found) == 1 else None
 
@@ -260,13 +262,8 @@ def _agree(data: Mapping[Any, Any], config: Mapping[str, Any]) -> bool:
     return own == theirs and type(own) is int and all(data[name] == known[name] for name in sizes)
 
 
-def _alike(known: str, layers: tuple[tuple[Part, ...], ...]) -> bool:
-    try:
-        theirs = from_config(PRESETS[known]["config"], known).layers
-    except ConfigError:
-        return False
-    names = [[part.name for part in layer] for layer in layers]
-    return names == [[part.name for part in layer] for layer in theirs]
+def _names(layers: Sequence[Sequence[Part]]) -> list[list[str]]:
+    return [[part.name for part in layer] for layer in layers]
 
 
 _CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length", "n_positions")

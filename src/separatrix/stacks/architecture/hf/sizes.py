@@ -201,24 +201,6 @@ def _assumed(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
     return _value(node, fields)
 
 
-_OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
-    "zero": lambda fields, node: fields.size(*_names(node), low=0),
-    "optional": lambda fields, node: fields.optional_size(*_names(node)),
-    "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
-    "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
-    "off": lambda fields, node: fields.flag(ast.unparse(node)) is False,
-    "stated": _stated,
-    "has": lambda fields, node: any(map(fields.has, _names(node))),
-    "null": lambda fields, node: fields.data.get(ast.unparse(node), 0) is None,
-    "named": lambda fields, node: (
-        f"'{ast.unparse(node)}' is {shown(fields.value(ast.unparse(node)))}"
-    ),
-    # the format of a state, where a field states it
-    "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
-    "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,
-}
-
-
 # ---- what rules ask of a layer's number
 
 
@@ -270,18 +252,6 @@ def _named_in(fields: Fields, node: ast.expr) -> Value:
 
 def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
     return fields.size(ast.unparse(node), low=0, high=_known(fields, most) - 1)
-
-
-_OF_LAYERS: dict[str, Callable[..., Value]] = {
-    "every": _every,
-    "first": _first,
-    "after": lambda *asked: not _first(*asked),
-    "short": _short,
-    "left_over": _left_over,
-    "below": _below,
-    "sparse": _sparse,
-    "named_in": _named_in,
-}
 
 
 # ---- Mamba
@@ -379,23 +349,44 @@ def _equal_widths(fields: Fields, node: ast.expr) -> Value:
     return _value(node, fields)
 
 
-_OF_FILES: dict[str, Callable[[Fields], Value]] = {
-    "recurrence": Fields.recurrence,
-    "mamba_rank": _mamba_rank,
-    "feature": _feature,
-    # beside the own one, which flash-linear-attention counts among them
-    "near": lambda fields: bool(fields.optional_size("window_size", low=0)),
-    "moba_blocks": lambda fields: fields.size("moba_topk", low=2) - 1,
+_OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
+    "zero": lambda fields, node: fields.size(*_names(node), low=0),
+    "optional": lambda fields, node: fields.optional_size(*_names(node)),
+    "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
+    "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
+    "off": lambda fields, node: fields.flag(ast.unparse(node)) is False,
+    "stated": _stated,
+    "has": lambda fields, node: any(map(fields.has, _names(node))),
+    "null": lambda fields, node: fields.data.get(ast.unparse(node), 0) is None,
+    "named": lambda fields, node: (
+        f"'{ast.unparse(node)}' is {shown(fields.value(ast.unparse(node)))}"
+    ),
+    # the format of a state, where a field states it
+    "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
+    "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,
+    "but_one": lambda fields, node: fields.size(ast.unparse(node), low=2) - 1,
+    "positive": lambda fields, node: bool(fields.optional_size(ast.unparse(node), low=0)),
 }
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FIELDS,
-    **_OF_LAYERS,
-    **_OF_FILES,
+    "says": _says,
     "assumed": _assumed,
     "open": _open,
     "wrong": _wrong,
+    # of a layer's number
+    "every": _every,
+    "first": _first,
+    "after": lambda *asked: not _first(*asked),
+    "short": _short,
+    "left_over": _left_over,
+    "below": _below,
+    "sparse": _sparse,
+    "named_in": _named_in,
+    # of Mamba, xLSTM and flash-linear-attention
+    "recurrence": Fields.recurrence,
+    "mamba_rank": _mamba_rank,
+    "feature": _feature,
     "equal_widths": _equal_widths,
-    "says": _says,
     "per_head": _per_head,
     "xlstm_dim": _xlstm_dim,
     "slot_channels": _slot_channels,

@@ -126,16 +126,12 @@ class Row:
     after: str = ""
     """What is done to the layers, such as copies and shared keys; and what is said of it."""
     state: str = ""
-    """The field that states the format of the recurrent state, or the sentence on it."""
     note: str = ""
-    """What is said of every file."""
     way: Way = USUAL
     norm: str = ""
     mlps: str = ""
     experts: str = ""
-    """Which layers have experts: all, if not said."""
     uncounted: str = ""
-    """Why it has none: weights are not counted then."""
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
     bare: bool = False

@@ -64,18 +64,16 @@ def refuse_unread(fields: Fields, layers: Layers, outer: Sequence[Mapping[str, A
     """Raises ConfigError for the first field that may change attention and that the reader did
     not ask for. `outer` are the objects around the language model's own, outermost first.
     """
-    for name, value in _unknown(fields.data, fields, ""):
-        if not _confirmed(name, value, layers):
-            raise _error(fields, name, value)
+    for name, value in _unread(fields.data, fields, layers):
+        raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
     unasked.harmless(*STATED)
     for level in outer:
-        for name, value in _unknown(level, unasked, ""):
+        for name, value in _unread(level, unasked, layers):
             # some files repeat the language model's fields around it
             of_encoder = {name.partition(".")[0], f"{level.get('model_type')}.{name}"}
-            own = value == fields.data.get(name) or not of_encoder.isdisjoint(_NAMES["around"])
-            if not own and not _confirmed(name, value, layers):
+            if value != fields.data.get(name) and of_encoder.isdisjoint(_NAMES["around"]):
                 raise _error(fields, name, value)
 
 
@@ -102,8 +100,12 @@ def unread(fields: Fields, layers: Layers) -> list[str]:
     """The fields that may change attention and that nobody asked for, for a stack given by
     hand.
     """
-    found = _unknown(fields.data, fields, "")
-    return [name for name, value in found if not _confirmed(name, value, layers)]
+    return [name for name, _ in _unread(fields.data, fields, layers)]
+
+
+def _unread(data: Mapping[Any, Any], fields: Fields, layers: Layers) -> Iterator[tuple[str, Any]]:
+    found = _unknown(data, fields, "")
+    return ((name, value) for name, value in found if not _confirmed(name, value, layers))
 
 
 def doubted(layers: Layers, names: Sequence[str]) -> Layers:
