@@ -51,8 +51,10 @@ def resolve(
     if known is not None and ("/" not in text or not os.path.exists(text)):
         return preset(known, settings=settings, pattern=pattern)
     if text.startswith("{"):
-        return _from_json_text(text, settings, pattern)
-    if _looks_like_path(text):
+        where = "the JSON given"
+        return _from_data(parse_json(text, where), "", where, settings, pattern)
+    # no spec has a separator, a dot or a tilde
+    if any(mark in text for mark in {"/", ".", "~", os.sep}):
         return _from_path(text, settings, pattern)
     text = " ".join(text.split())
     if not text.isprintable():
@@ -73,17 +75,6 @@ def _hf() -> ModuleType:
     from separatrix.stacks.architecture import hf
 
     return hf
-
-
-def _looks_like_path(text: str) -> bool:
-    """Whether a text has what no spec has: a separator, a dot or a tilde."""
-    return any(mark in text for mark in {"/", ".", "~", os.sep})
-
-
-def _from_json_text(text: str, settings: Settings | None, pattern: str | None) -> Architecture:
-    """The architecture that a JSON object describes, written out as text."""
-    where = "the JSON given"
-    return _from_data(parse_json(text, where), "", where, settings, pattern)
 
 
 def _from_path(text: str, settings: Settings | None, pattern: str | None) -> Architecture:

@@ -5,10 +5,12 @@ default that is a guess, and a size that is not there is unknown and named.
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +108,15 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(f"'{name[:60]}'" for name in names[:5]) + more
 
 
-def one_of(words: str) -> str:
+@cache
+def one_of(words: str) -> re.Pattern[str]:
     """A regular expression for any of these words of fields.toml."""
-    return "|".join(FIELDS["words"][words])
+    return re.compile("|".join(FIELDS["words"][words]))
+
+
+def holds(words: str, text: str) -> bool:
+    """Whether any of them is in a text."""
+    return one_of(words).search(text) is not None
 
 
 @dataclass(frozen=True)

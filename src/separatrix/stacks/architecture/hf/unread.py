@@ -18,6 +18,7 @@ from separatrix.stacks.architecture.hf.fields import (
     Fields,
     Layers,
     Unknown,
+    holds,
     mapped,
     one_of,
     shown,
@@ -26,10 +27,6 @@ from separatrix.stacks.architecture.hf.fields import (
 from separatrix.stacks.architecture.hf.notes import STATED
 from separatrix.stacks.architecture.hf.table import ROWS
 from separatrix.stacks.mechanisms.base import ATTENTION
-
-_SPEAKS = re.compile(one_of("speaks"))
-_MIXERS = re.compile(one_of("mixers"))
-_SENSE = re.compile(one_of("sense"))
 
 _OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|latent|lora_rank")
 _DEEPEST = 8
@@ -43,10 +40,9 @@ _HARMLESS = frozenset((*_NAMES["heads"], *_NAMES["elsewhere"], *_NAMES["silent"]
 _SAME: dict[str, list[str]] = {k: v for k, v in FIELDS["same"].items() if k != "depth"}
 """Size -> spellings that are harmless where they say what was read under another one."""
 
-_STRONG = re.compile(one_of("strong"))
-_USUAL = re.compile(rf"(^|_)({one_of('usual')})($|_)")
-_POSITIONWISE = re.compile(rf"(^|_)({one_of('positionwise')})($|_)")
-_MODES = re.compile(rf"^({one_of('modes')})_")
+_USUAL = re.compile(rf"(^|_)({one_of('usual').pattern})($|_)")
+_POSITIONWISE = re.compile(rf"(^|_)({one_of('positionwise').pattern})($|_)")
+_MODES = re.compile(rf"^({one_of('modes').pattern})_")
 
 
 def _harmless(name: str) -> bool:
@@ -56,7 +52,7 @@ def _harmless(name: str) -> bool:
         low in _HARMLESS
         or _USUAL.search(low) is not None
         or _MODES.search(low) is not None
-        or (_STRONG.search(low) is None and _POSITIONWISE.search(low) is not None)
+        or (not holds("strong", low) and _POSITIONWISE.search(low) is not None)
     )
 
 
@@ -86,7 +82,7 @@ def note_unknown(fields: Fields) -> None:
         and not (
             str(name) in _NAMES["whole"]
             or _harmless(str(name))
-            or _SPEAKS.search(str(name).lower())
+            or holds("speaks", str(name).lower())
         )
         # switches, factors and words name no size
         and not (value is None or isinstance(value, bool | float | str))
@@ -143,14 +139,14 @@ def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[t
         known = name in fields.read
         inner = json_object(value)
         entries = json_list(value)
-        passed = known or _harmless(own) or not _SPEAKS.search(own.lower())
+        passed = known or _harmless(own) or not holds("speaks", own.lower())
         if inner is not None and passed:
             yield from _unknown(inner, fields, f"{name}.")
         elif entries is not None and passed:
             for i, entry in enumerate(entries):
                 yield from _unknown(json_object(entry) or {}, fields, f"{name}[{i}].")
         elif (
-            not known and not _harmless(own) and (_SPEAKS.search(own.lower()) or _says(own, value))
+            not known and not _harmless(own) and (holds("speaks", own.lower()) or _says(own, value))
         ):
             yield name, value
 
@@ -160,14 +156,14 @@ def _says(name: str, value: Any) -> bool:
     return (
         isinstance(value, str)
         and name not in ("model_type", "_name_or_path", "name_or_path")
-        and _MIXERS.search(value.lower()) is not None
+        and holds("mixers", value.lower())
     )
 
 
 def _off(name: str, value: Any) -> bool:
     """Whether a value switches off whatever the field may be."""
     if value is False:
-        return _SENSE.search(name.lower()) is None or name in _NAMES["off_by_false"]
+        return not holds("sense", name.lower()) or name in _NAMES["off_by_false"]
     if name in _OFF:
         return type(value) in (int, float) and value == _OFF[name]
     return value is None or value in ("", [], {})
@@ -205,12 +201,6 @@ def _error(fields: Fields, name: str, value: Any) -> ConfigError:
 
 
 _KINDS = FIELDS["not_causal"]
-_OTHER_INPUT = re.compile(one_of("other_input"))
-_DIFFUSION = re.compile(one_of("diffusion"), re.IGNORECASE)
-_CLASSES = re.compile(one_of("whole_text_classes"))
-_FALSE = re.compile(one_of("false"))
-_TRUE = re.compile(one_of("true"))
-_WHOLE_TEXT = re.compile(one_of("whole_text"), re.IGNORECASE)
 _ANY_ORDER = "a diffusion model, which fills in tokens in any order"
 
 
@@ -230,21 +220,21 @@ def _by_type(level: Mapping[Any, Any]) -> str | None:
     kind = level.get("model_type")
     if isinstance(kind, str):
         said = f"'model_type' is {shown(kind)}"
-        if _DIFFUSION.search(kind):
+        if holds("diffusion", kind.lower()):
             return f"{said}, {_ANY_ORDER}"
         if kind in _KINDS["prefix"]:
             return f"{said}, a prefix LM, whose prompt sees the tokens after it"
         if kind in _KINDS["encoder_decoders"]:
             return f"{said}, an encoder-decoder"
-        whole = kind in _KINDS["encoders"] or _WHOLE_TEXT.search(kind) is not None
+        whole = kind in _KINDS["encoders"] or holds("whole_text", kind.lower())
         if whole and level.get("is_decoder") is not True:
             return f"{said}, an encoder, which sees the whole text ('is_decoder' is not true)"
-        if _OTHER_INPUT.search(kind) and not _holds_text(level):
+        if holds("other_input", kind) and not _holds_text(level):
             return f"{said}, an encoder of another kind of input than text"
     for name in classes:
-        if _DIFFUSION.search(name):
+        if holds("diffusion", name.lower()):
             return f"'architectures' is {shown(name)}, {_ANY_ORDER}"
-        if _CLASSES.search(name):
+        if holds("whole_text_classes", name):
             return f"'architectures' is {shown(name)}, which sees the whole text"
     return None
 
@@ -253,7 +243,7 @@ def _holds_text(level: Mapping[Any, Any]) -> bool:
     """Whether a language model is nested in it, or it is one with eyes and ears."""
     kind = str(level.get("model_type"))
     # CLIP and its kin hold a text encoder
-    if _CONTRASTIVE.search(kind):
+    if holds("contrastive", kind):
         return False
     inside = any(json_object(level.get(name)) is not None for name in _NESTED)
     return inside or (level.get("vocab_size") is not None and "encoder" not in kind)
@@ -268,12 +258,12 @@ def _by_flags(fields: Fields, level: Mapping[Any, Any]) -> str | None:
     for key, value in level.items():
         name = str(key)
         low = name.lower()
-        if _switch(value) is False and _FALSE.search(low):
+        if _switch(value) is False and holds("false", low):
             return f"'{name[:60]}' is false: its tokens see the ones after them"
         if low == "use_bidirectional_attention" and value == "vision":
             continue
         named = isinstance(value, str) and value != "" and _switch(value) is None
-        if _TRUE.search(low) and (_switch(value) is True or named):
+        if holds("true", low) and (_switch(value) is True or named):
             return f"'{name[:60]}' is {shown(value)}: its tokens see the ones after them"
         if low in ("attn_type", "attention_type") and value in ("bi", "bidirectional", "full_bi"):
             return f"'{name}' is {shown(value)}: its tokens see the ones after them"
@@ -294,7 +284,6 @@ def _switch(value: Any) -> bool | None:
     return bool(value) if type(value) in (bool, int, float) and value in (0, 1) else None
 
 
-_CONTRASTIVE = re.compile(one_of("contrastive"))
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
 _INNER = ("attn_config", "attn_cfg", "attn", "attention_config", "model_args", "transformer_config")
 _BOTH = (

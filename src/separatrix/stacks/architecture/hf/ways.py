@@ -202,12 +202,6 @@ def _unless_null(spot: Spot) -> bool:
     return not there or bool(spot.own("rope_theta") or spot.find("rope_theta"))
 
 
-def _fla(spot: Spot) -> bool:
-    """Attention layers of flash-linear-attention: the object `attn`, which may switch it off."""
-    name = spot.find("use_rope")
-    return name is None or spot.fields.flag(name) is not False
-
-
 def _said(spot: Spot) -> bool | str:
     """Of a model type that has no row: what the fields say by themselves."""
     kind = spot.fields.value("position_embedding_type")
@@ -230,7 +224,8 @@ RULES: dict[str, Rule] = {
     "in_windows_or_dense": _in_windows_or_dense,
     "unless_null": _unless_null,
     "none": lambda spot: False,
-    "fla": _fla,
+    # the object `attn` of flash-linear-attention may switch it off
+    "fla": lambda spot: spot.fields.flag(spot.find("use_rope") or "use_rope") is not False,
     "said": _said,
 }
 """What model classes make of their layers, as the table calls it."""
