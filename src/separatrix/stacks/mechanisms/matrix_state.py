@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.bits import Bits
-from separatrix.core.numbers.growth import Growth, doublings, tokens
+from separatrix.core.numbers.growth import Growth, doublings
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     Heads,
-    Reach,
     Slots,
     Stores,
     Turning,
@@ -19,7 +17,7 @@ from separatrix.stacks.mechanisms.base import (
     flag,
     integer,
 )
-from separatrix.stacks.mechanisms.recurrent_state import Matrices, Stateful
+from separatrix.stacks.mechanisms.recurrent_state import Matrices, Shifted, Stateful
 
 NEGATIVE = (
     "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down"
@@ -78,11 +76,6 @@ class MatrixState(Stateful, Heads):
     @property
     def _handed_on(self) -> int:
         return self.dv
-
-    @property
-    def _overwritten(self) -> Slots | None:
-        """Its slots where its update is the delta rule: a key of length 1, with b = 1."""
-        return Slots(self.head_dim, self.dv) if self.plain else None
 
     @property
     def latched(self) -> int:
@@ -183,6 +176,11 @@ class Delta(MatrixState):
     def _reflections(self) -> int:
         return int(self.negative)
 
+    @property
+    def slots(self) -> Slots | None:
+        # a key of length 1, with b = 1
+        return Slots(self.head_dim, self.dv) if self.plain else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaNet(Delta, row="deltanet"):
@@ -190,20 +188,12 @@ class DeltaNet(Delta, row="deltanet"):
     unit length.
     """
 
-    @property
-    def slots(self) -> Slots | None:
-        return self._overwritten
-
 
 @dataclass(frozen=True, kw_only=True)
 class GatedDeltaNet(Delta, row="gdn"):
     """Gated DeltaNet: S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with
     k_i of unit length.
     """
-
-    @property
-    def slots(self) -> Slots | None:
-        return self._overwritten
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +231,10 @@ class KDA(Delta, row="kda"):
     decay per key dimension, y_i = S_i q_i.
     """
 
+    @property
+    def slots(self) -> Slots | None:
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class MLSTM(MatrixState, row="mlstm"):
@@ -258,7 +252,7 @@ class MLSTM(MatrixState, row="mlstm"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RWKV(MatrixState, row="rwkv"):
+class RWKV(Shifted, MatrixState, row="rwkv"):
     """RWKV-6 and -7: S_i = S_{i-1} A_i + v_i k_i^T, A_i diagonal (6) or diagonal plus rank one
     (7); token shifts mix in the last input.
     """
@@ -293,28 +287,8 @@ class RWKV(MatrixState, row="rwkv"):
         return self.version == 6
 
     @property
-    def tokens_mixed(self) -> int:
-        # the token shift comes before the convolution
-        return super().tokens_mixed + 1
-
-    @property
-    def settles_after(self) -> int | None:
-        after = super().settles_after
-        # channel mixing reads the last token's output of time mixing, too
-        return None if after is None else after + max(0, self.shifts - 1)
-
-    @property
-    def reach(self) -> Reach:
-        return super().reach._replace(after=max(0, self.shifts - 1))
-
-    def handed_over(self, t: int) -> Bits:
-        # the shifts hold a token, as a convolution does
-        return Bits.of(self.state_numbers, self.state_p)
-
-    def stores(self) -> Stores:
-        whole = super().stores()
-        shifted = (tokens(1) * (self.shifts * self.model_width), self.p)
-        return {**whole, "state": [*whole["state"], shifted]}
+    def _shift_width(self) -> int:
+        return self.model_width
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,6 +133,43 @@ class Stateful(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shifted(Stateful):
+    """Token shifts mix in the last input: that of time mixing, before all else; and with two of
+    them channel mixing's, which reads the last token's output of time mixing, too.
+    """
+
+    @property
+    def _shifts(self) -> int:
+        return self.sizes().get("shifts", 2)
+
+    @property
+    def _shift_width(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def tokens_mixed(self) -> int:
+        return super().tokens_mixed + 1
+
+    @property
+    def settles_after(self) -> int | None:
+        after = super().settles_after
+        return None if after is None else after + max(0, self._shifts - 1)
+
+    @property
+    def reach(self) -> Reach:
+        return super().reach._replace(after=max(0, self._shifts - 1))
+
+    def handed_over(self, t: int) -> Bits:
+        # the shifts hold a token, as a convolution does
+        return Bits.of(self.state_numbers, self.state_p)
+
+    def stores(self) -> Stores:
+        whole = super().stores()
+        shifted = (tokens(1) * (self._shifts * self._shift_width), self.p)
+        return {**whole, "state": [*whole["state"], shifted]}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Channels(Stateful):
     """A recurrence of channels that do not mix, behind a convolution of each."""
 
@@ -242,7 +279,7 @@ class RGLRU(Channels, row="rglru"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RWKV4(Stateful, row="rwkv4"):
+class RWKV4(Shifted, row="rwkv4"):
     """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and
     channel mixing keep the last input.
     """
@@ -254,33 +291,13 @@ class RWKV4(Stateful, row="rwkv4"):
     hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")
 
     @property
-    def tokens_mixed(self) -> int:
-        # the token shift of time mixing
-        return 2
-
-    @property
-    def settles_after(self) -> int | None:
-        after = super().settles_after
-        # the token shift of channel mixing
-        return None if after is None else after + 1
-
-    @property
-    def reach(self) -> Reach:
-        # the token shift of channel mixing
-        return super().reach._replace(after=1)
-
-    @property
     def state_numbers(self) -> int:
         """Beside its shifts."""
         return 3 * self.width
 
-    def handed_over(self, t: int) -> Bits:
-        # the shifts hold a token, as a convolution does
-        return Bits.of(self.state_numbers, self.state_p)
-
-    def stores(self) -> Stores:
-        shifts = tokens(1) * (2 * (self.width if self.hidden is None else self.hidden))
-        return {"state": [(Growth(self.state_numbers), self.state_p), (shifts, self.p)]}
+    @property
+    def _shift_width(self) -> int:
+        return self.width if self.hidden is None else self.hidden
 
     def work(self) -> Growth:
         return Growth(10 * self.width)
