@@ -14,7 +14,7 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import check_names, ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import distinct
+from separatrix.tasks.drawing.distinct import distinct, how_often
 
 Form = Literal["ones", "queried"]
 _MOST_INDEPENDENT = 1 << 16
@@ -233,32 +233,17 @@ def most_alike(total: int, parts: int) -> Fraction:
 
     It is the sum over k >= 0 of the probability that some v >= 1 occurs more than k times: exact
     for (parts total)^2 <= 20,000. Beyond that every term is replaced by its union bound over v, at
-    most 1, and beyond total = 1,024, which needs parts^2 <= 2 total, by `_far_bound`.
+    most 1; beyond total = 1,024, of which no audit is made, it is at most `parts`.
     """
-    ways = comb(total + parts - 1, parts - 1) if total <= _SUMMED else 0
-    if not ways:
-        return _far_bound(total, parts)
+    if total > _SUMMED:
+        return Fraction(parts)
+    ways = comb(total + parts - 1, parts - 1)
     if (parts * total) ** 2 <= _EXACT:
         return Fraction(sum(ways - _none_above(k, total, parts) for k in range(parts)), ways)
     return sum(
         (min(Fraction(1), Fraction(_union(k, total, parts), ways)) for k in range(2, parts + 1)),
         Fraction(1),
     )
-
-
-def _far_bound(total: int, parts: int) -> Fraction:
-    """The bound of `most_alike` for large totals: a union bound over which k parts are equal, too.
-    As the ways to share what is left fall with v, their sum over v is at most 1/k of the sum over
-    all rests, binomial(total+parts-k-1, parts-k). From one k to the next that falls by the factor
-    below, to less than half from k = 3 on.
-    """
-    term = Fraction(parts * (parts - 1) ** 2 * total, 4 * (total + parts - 1) * (total + parts - 2))
-    bound = Fraction(1)
-    for k in range(2, min(parts, 16)):
-        bound += min(Fraction(1), term)
-        term *= Fraction((parts - k) ** 2 * k, (k + 1) ** 2 * (total + parts - k - 1))
-    # each term is less than half the one before: all that are left sum to at most 2 term
-    return bound + min(Fraction(1), 2 * term)
 
 
 def _union(k: int, total: int, parts: int) -> int:
@@ -415,10 +400,4 @@ class Majority(Task):
         tokens = self._checked(tokens)
         if self.k == 2:
             return (2 * tokens.sum(1) > self.n).astype(np.int64)
-        cells = tokens + self.k * np.arange(len(tokens))[:, None]
-        return (
-            np.bincount(cells.ravel(), minlength=self.k * len(tokens))
-            .reshape(len(tokens), self.k)
-            .argmax(1)
-            .astype(np.int64)
-        )
+        return how_often(tokens, self.k).argmax(1)

@@ -225,40 +225,23 @@ class FuzzyRecall(Task):
         instance.
         """
         blank = self.V + self.K
-        found: dict[tuple[int, ...], list[int]] = {}
-        key: list[int] = []
-        value: list[int] = []
-        for token in prompt[: self.pairs]:
-            if token < self.V:
-                value.append(token)
-                continue
-            if value:
-                self._write(found, key, value)
-                key, value = [], []
-            key.append(token)
-        self._write(found, key, value)
-        asked = prompt[self.pairs :]
-        length = asked.index(blank) if blank in asked else len(asked)
+        pairs, asked = prompt[: self.pairs], prompt[self.pairs :]
+        runs = [tuple(run) for _, run in itertools.groupby(pairs, lambda token: token < self.V)]
+        keys, values = runs[::2], runs[1::2]
+        found = dict(zip(keys, values, strict=False))
+        while asked and asked[-1] == blank:
+            asked.pop()
         if (
-            blank in prompt[: self.pairs]
-            or len(found) != self.n
-            or set(asked[length:]) - {blank}
-            or tuple(asked[:length]) not in found
+            pairs[0] < self.V
+            or blank in pairs
+            or not len(keys) == len(values) == len(found) == self.n
+            or max(map(len, keys)) > self.a
+            or max(map(len, values)) > self.b
+            or tuple(asked) not in found
         ):
             raise self.refused(
                 f"a prompt holds {self.n} different keys of 1 to {self.a} tokens, each before a"
                 f" value of 1 to {self.b}, in {self.pairs} tokens, then one of the keys and blanks,"
                 f" {blank}"
             )
-        return found[tuple(asked[:length])], self.pairs + length - 1
-
-    def _write(
-        self, found: dict[tuple[int, ...], list[int]], key: list[int], value: list[int]
-    ) -> None:
-        """Adds a pair. Raises SizeError for one that is none, or whose key is known."""
-        if not (1 <= len(key) <= self.a and 1 <= len(value) <= self.b) or tuple(key) in found:
-            raise self.refused(
-                f"a key of {len(key)} tokens with a value of {len(value)}; keys differ and have 1"
-                f" to {self.a} tokens, values have 1 to {self.b}"
-            )
-        found[tuple(key)] = value
+        return list(found[tuple(asked)]), self.pairs + len(asked) - 1

@@ -50,34 +50,22 @@ def resized(task: Task, text: str) -> Resized:
 
 def unreadable(other: Task, task: Task) -> str | None:
     """Why a model made for `task` cannot read `other` with the same meanings; None where it can."""
-    return _differing(other, other.token_ids, task, task.token_ids, "token") or _differing(
-        other, other.answer_ids, task, task.answer_ids, "answer"
-    )
-
-
-def _differing(
-    other: Task, ids: Mapping[str, range], task: Task, known: Mapping[str, range], kind: str
-) -> str | None:
-    for meaning, own in ids.items():
-        if not own:
-            continue
-        there = known.get(meaning)
-        if there is None:
-            return (
-                f"{other.spec} has {kind}s that stand for a {meaning}, which none of"
-                f" {task.spec} does: one model cannot read both"
-            )
-        if own.start != there.start:
-            return (
-                f"the {kind} ids of '{meaning}' begin at {own.start:,} in {other.spec}, but at"
-                f" {there.start:,} in {task.spec}: one model cannot read both"
-            )
-        if own.stop > there.stop:
-            return (
-                f"{other.spec} has {own.stop - own.start:,} {kind} ids of '{meaning}', a model of"
-                f" {task.spec} {there.stop - there.start:,}"
-            )
+    for kind, ids, known in (
+        ("token", other.token_ids, task.token_ids),
+        ("answer", other.answer_ids, task.answer_ids),
+    ):
+        for meaning, own in ids.items():
+            there = known.get(meaning, range(0))
+            if own and (not there or own.start != there.start or own.stop > there.stop):
+                return (
+                    f"the {kind} ids of '{meaning}' are {_told(own)} in {other.spec}, but"
+                    f" {_told(there)} in {task.spec}: one model cannot read both"
+                )
     return None
+
+
+def _told(ids: range) -> str:
+    return f"{ids.start:,} to {ids.stop - 1:,}" if ids else "none"
 
 
 def _read(task: Task, text: str) -> dict[str, Any]:

@@ -147,7 +147,6 @@ class Functions(Composition, Task):
             check_names(cls.name, cls.usage, {}, (), needed=("L",))
         L = require(cls.name, "L", sizes["L"], 1, MOST_STEPS)
         names = tuple(f"n_{number}" for number in range(1, L))
-        known = ("L", "m", "n", *names, "form", "values", "shift")
         shift = sizes.get("shift", PLAIN)
         uniform = "form" in sizes
         if uniform and sizes["form"] != "uniform":
@@ -155,35 +154,21 @@ class Functions(Composition, Task):
         # with n_l = 1 functions that repeat values collapse to a few
         usual = PERMUTATIONS if uniform and shift == PLAIN else FUNCTIONS
         values = sizes.get("values", usual)
-        check_names(
-            cls.name,
-            cls.usage,
-            sizes,
-            known,
-            needed=() if "n" in sizes else ("m",) if uniform else ("m", *names),
-        )
-        branches = [name for name in names if name in sizes]
-        if "n" in sizes and ("m" in sizes or branches):
-            given = ", ".join(name for name in ("m", *names) if name in sizes)
-            fixed = "n_l = 1" if uniform else "n_l = 2"
+        own = () if uniform else names
+        needed = () if "n" in sizes else ("m", *own)
+        known = ("L", "m", "n", *names, "form", "values", "shift")
+        check_names(cls.name, cls.usage, sizes, known, needed=needed)
+        chosen = ("m", *names) if "n" in sizes else names if uniform else ()
+        if given := [name for name in chosen if name in sizes]:
+            who = "n chooses m and" if "n" in sizes else "form=uniform makes"
             raise SizeError(
-                f"{cls.name}: n chooses m and every {fixed}, but {given} is given too; give either"
-                " n, or m and n_1, n_2, ..."
-            )
-        if uniform and branches:
-            raise SizeError(
-                f"{cls.name}: form=uniform makes every n_l = 1, but {', '.join(branches)} is given"
-                " too; leave one of them out"
+                f"{cls.name}: {who} every n_l = {1 if uniform else 2}, but {', '.join(given)} is"
+                " given too; leave one of them out"
             )
         if "n" in sizes:
             return cls.of_length(L, sizes["n"], uniform=uniform, values=values, shift=shift)
-        return cls(
-            L=L,
-            m=sizes["m"],
-            branching=(1,) * (L - 1) if uniform else tuple(sizes[name] for name in names),
-            values=values,
-            shift=shift,
-        )
+        branching = tuple(sizes[name] for name in names) if own else (1,) * (L - 1)
+        return cls(L=L, m=sizes["m"], branching=branching, values=values, shift=shift)
 
     def with_sizes(self, sizes: dict[str, Any]) -> Functions:
         """n chooses m and the n_l, which are all 1 or all 2 as they are here; a smaller L drops the

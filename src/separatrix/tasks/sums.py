@@ -435,7 +435,7 @@ class ThreeSum(Cancelling):
     three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one among
     n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers, those for
     all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single p: at most
-    0.53 at n = 24, M = 4099. All together reach 0.57 there, where the level is 0.58, 0.66 of 0.68
+    0.53 at n = 24, M = 4099. All together reach 0.57 there, where the level is 0.59, 0.66 of 0.68
     at n = 12, M = 1031; as a decision 0.55 of 0.56 at n = 16, M = 4099, 0.62 of 0.63 at n = 10, M =
     499. So the sizes of the grid are long, with large M.
 

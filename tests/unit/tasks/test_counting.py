@@ -164,19 +164,10 @@ def test_bounds_of_equal_parts(total: int, parts: int, monkeypatch: pytest.Monke
     assert exact <= counting.most_alike.__wrapped__(total, parts) <= 2 * exact
 
 
-@pytest.mark.parametrize(
-    ("total", "parts"), [(17, 4), (129, 15), (1000, 3), (1000, 44), (1024, 20)]
-)
-def test_the_bound_of_long_prompts_is_no_less_than_the_sum(total: int, parts: int) -> None:
-    summed = counting.most_alike(total, parts)
-    far = counting._far_bound(total, parts)
-    assert 1 <= summed <= far <= summed + 1
-
-
 def test_levels_of_long_prompts_take_no_time() -> None:
     task = Counting(n=10**12, V=10**9, form="queried")
     assert task.chance == Fraction(task.symbols - 1, 10**12 + task.symbols - 1)
-    assert Fraction(1, task.symbols) < task.level("counts") < Fraction(12, task.symbols)
+    assert task.level("counts") == 1
 
 
 @each("n, V, form", [(1, 2, "ones"), (7, 2, "ones"), (6, 3, "queried"), (4, 9, "queried")])

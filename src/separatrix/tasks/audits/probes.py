@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from separatrix.core.numbers.lazy import Floats, np
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.drawing.distinct import how_often
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,13 +94,7 @@ def _columns(tokens: Tokens, ids: Tokens, nothing: int) -> Tokens:
 
 def counted(tokens: Tokens, ids: Tokens, nothing: int) -> Floats:
     """How often each of `ids`, then any other, occurs in each row: (batch, ids + 1)."""
-    width = len(ids) + 2
-    cells = _columns(tokens, ids, nothing) + width * np.arange(len(tokens))[:, None]
-    return (
-        np.bincount(cells.ravel(), minlength=width * len(tokens))
-        .reshape(len(tokens), width)[:, :-1]
-        .astype(float)
-    )
+    return how_often(_columns(tokens, ids, nothing), len(ids) + 2)[:, :-1].astype(float)
 
 
 def indicated(tokens: Tokens, ids: Tokens, nothing: int) -> Floats:

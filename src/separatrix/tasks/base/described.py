@@ -234,8 +234,6 @@ class Described(ABC):
     """What people and language models are told: the docstring of one that is drawn."""
     titles: ClassVar[dict[str, str]] = {}
     """Form -> its own title, where `title` tells of several forms."""
-    noun: ClassVar[str] = "number"
-    """What an answer is called in a question."""
     several: ClassVar[bool] = False
     """Whether answers are due at several places."""
     due: ClassVar[str] = ""

@@ -240,6 +240,12 @@ def smallest(draw: Callable[[], Floats], number: int) -> Tokens:
             return found.reshape(-1, number) % drawn.shape[1]
 
 
+def how_often(ids: Tokens, number: int) -> Tokens:
+    """Shape (batch, number): how often each id of [number] stands in a row; no others do."""
+    cells = ids + number * np.arange(len(ids))[:, None]
+    return np.bincount(cells.ravel(), minlength=number * len(ids)).reshape(-1, number)
+
+
 def one_of(qualified: Bools, rng: np.random.Generator) -> Tokens:
     """Shape (batch,): in each row a uniform place among those that qualify; there is one."""
     # the largest of equally distributed numbers is each of them equally often

@@ -140,18 +140,19 @@ def rows_of(format: Format, given: Mapping[str, int]) -> dict[str, int]:
             raise UnknownNameError.of("split", str(name), SPLITS)
         if type(count) is not int or count < 0:
             raise SizeError(
-                f"{name} is {count!r}; a split has an integer number of rows, at least 0 (--{name})"
+                f"{name} is {count!r}; a split has an integer number of rows, at least 0 (--rows"
+                f" {name}=N)"
             )
     rows = {name: given.get(name, format.rows[name]) for name in SPLITS}
     if not any(rows.values()):
         raise SizeError(
-            "no rows are asked for; give at least one of --train, --validation, --test a number of"
-            " at least 1"
+            f"no rows are asked for; give at least one of {', '.join(SPLITS)} a number of at least"
+            " 1 (--rows test=N)"
         )
     if format.tested and not rows["test"]:
         raise SizeError(
-            "test is 0, but lm-evaluation-harness has nothing to run then; give --test a number of"
-            " at least 1"
+            "test is 0, but lm-evaluation-harness has nothing to run then; give a number of at"
+            " least 1 (--rows test=N)"
         )
     return {name: count for name, count in rows.items() if count}
 
@@ -164,7 +165,7 @@ def _check_size(job: Job) -> None:
             f"{job.source.task.spec}: a row has more than 2^24 tokens; choose smaller sizes"
         )
     if length * rows > LARGEST_EXPORT:
-        most = f"at most {LARGEST_EXPORT // length:,} rows in all (--train, --validation, --test)"
+        most = f"at most {LARGEST_EXPORT // length:,} rows in all (--rows)"
         raise SizeError(
             f"{job.source.task.spec}: {rows:,} rows of {length:,} tokens are more than 2^32 tokens;"
             f" ask for {most}"

@@ -20,7 +20,6 @@ from math import sqrt
 from typing import Any
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.exports.source import Drawn, Rows, Source
 
@@ -156,7 +155,11 @@ class Job:
                 if self.progress is not None:
                     self.progress(self.distinct.given.total(), self.rows)
         except Exhausted:
-            raise self._too_few() from None
+            raise SizeError(
+                f"{self.source.task.spec}: {self.rows:,} rows are asked for, and after"
+                f" {self.distinct.given.total():,} there seem to be no new instances with answers"
+                " as frequent as they are drawn; ask for fewer rows, or choose larger sizes"
+            ) from None
 
     def _kept(self, split: str) -> Iterator[tuple[Drawn, list[int]]]:
         rng = np.random.default_rng((self.seed, _DRAWN.index(split)))
@@ -165,39 +168,3 @@ class Job:
         while selection.missing:
             drawn = self.source.draw(batch, rng)
             yield drawn, selection.take(drawn.keys, drawn.answers)
-
-    def _too_few(self) -> SizeError:
-        half = 1 + self.rows // 2
-        too_many = first_size(
-            lambda rows: not self._smaller(rows)._fits(), 1, limit=self.rows - 1, near=half
-        )
-        low = (too_many or self.rows) - 1
-        rows = " ".join(f"--{name} {count}" for name, count in self._smaller(low).splits.items())
-        return SizeError(
-            f"{self.source.task.spec}: there are no {self.rows:,} different instances with answers"
-            f" as frequent as they are drawn; ask for at most {low:,} in"
-            f" all{f', such as {rows},' if low else ''} or choose larger sizes"
-        )
-
-    def _smaller(self, rows: int) -> Job:
-        # sums are rounded, not parts, so that the parts add up to `rows`
-        bounds = np.cumsum([0, *self.splits.values()]) * rows // self.rows
-        return Job(
-            self.source,
-            {
-                name: int(count)
-                for name, count in zip(self.splits, np.diff(bounds), strict=True)
-                if count
-            },
-            self.seed,
-        )
-
-    def _fits(self) -> bool:
-        try:
-            for name in _DRAWN:
-                if name in self.splits:
-                    for _ in self._kept(name):
-                        pass
-        except Exhausted:
-            return False
-        return True

@@ -35,7 +35,7 @@ class Questions(Around):
 
     def __post_init__(self) -> None:
         # messages, words of theorems and texts name the task that is asked
-        for name in ("name", "source", "noun", "title", "shortcuts", "shifts"):
+        for name in ("name", "source", "title", "shortcuts", "shifts"):
             object.__setattr__(self, name, getattr(self.task, name))
         object.__setattr__(self, "usage", f"{self.task.usage}; {self.own_usage}")
         most = self.most

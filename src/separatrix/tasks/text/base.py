@@ -46,6 +46,7 @@ class TextTask(Described):
     """
 
     noun = "name"
+    """What an answer is called in a question."""
     due = "due after the prompt; with style=steps the sentences of the chain stand before it"
     made_of = ("sentences", 24)
     grows = "n"

@@ -4,12 +4,14 @@ facts lead to whatever they say.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks import Copying
 from separatrix.tasks.audits.shortcuts.views import one_by_one
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.drawing.distinct import how_often
 from separatrix.tasks.state_recall import exchanged
 
 if TYPE_CHECKING:
@@ -74,8 +76,8 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
     values = np.take_along_axis(memory, cells, axis=1)
     rows = np.arange(len(tokens))
     last = exchanged(asked, swaps[:, -1], task.P)
-    often = np.stack([(values == value).sum(axis=1) for value in range(task.V)], axis=1)
-    return np.column_stack((values[rows, asked], values[rows, last], often.argmax(axis=1)))
+    most = how_often(values, task.V).argmax(axis=1)
+    return np.column_stack((values[rows, asked], values[rows, last], most))
 
 
 @one_by_one
@@ -162,11 +164,9 @@ def _behind(pairs: list[int], end: list[int], at: int, values: int) -> int:
 @one_by_one
 def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
     """The name that most ways of k facts lead to, whatever these say."""
-    asked = 3 * task.sentences + 2
     found = []
-    for row in tokens.tolist():
-        facts = list(zip(row[1 : asked - 2 : 3], row[2 : asked - 2 : 3], strict=True))
-        ways = {row[asked]: 1}
+    for name, facts in _told(task, tokens):
+        ways = {name: 1}
         for _ in range(task.k):
             after: dict[int, int] = {}
             for one, other in facts:
@@ -180,19 +180,23 @@ def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
 @one_by_one
 def ends(task: MultiHop, tokens: Tokens) -> Tokens:
     """Where facts lead from the name asked for, whatever they say: after k of them, and at last."""
+    ends = [
+        [
+            found
+            for told in (facts, facts[::-1])
+            for found in (_end(told, name), _after(told, name, task.k))
+        ]
+        for name, facts in _told(task, tokens)
+    ]
+    return np.array(ends)
+
+
+def _told(task: MultiHop, tokens: Tokens) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Of every prompt the name asked for, and the two names of each fact."""
     # a fact is a wording and two names; "Question" and a wording stand before the name asked for
     asked = 3 * task.sentences + 2
-    ends = []
     for row in tokens.tolist():
-        facts = list(zip(row[1 : asked - 2 : 3], row[2 : asked - 2 : 3], strict=True))
-        ends.append(
-            [
-                found
-                for told in (facts, facts[::-1])
-                for found in (_end(told, row[asked]), _after(told, row[asked], task.k))
-            ]
-        )
-    return np.array(ends)
+        yield row[asked], [*zip(row[1 : asked - 2 : 3], row[2 : asked - 2 : 3], strict=True)]
 
 
 def _end(facts: list[tuple[int, int]], name: int) -> int:
@@ -216,15 +220,9 @@ def modes(task: Functions, tokens: Tokens) -> Tokens:
     """The most frequent value of the last function, of the row asked for, of compositions."""
     w = tokens[:, [task.position_w]]
     top = task.offset(task.L)
-    columns = [_mode(tokens[:, top : top + task.entries(task.L)], task.answers)]
+    seen = [tokens[:, top : top + task.entries(task.L)]]
     for start in range(task.L, 0, -1):
         sources = task.N(max(start - 2, 0))
         value = np.broadcast_to(np.arange(sources), (len(tokens), sources))
-        columns.append(_mode(task.composed(tokens, value, w, start)[-1], task.answers))
-    return np.column_stack(columns)
-
-
-def _mode(values: Tokens, answers: int) -> Tokens:
-    cells = values + answers * np.arange(len(values))[:, None]
-    often = np.bincount(cells.ravel(), minlength=answers * len(values))
-    return often.reshape(len(values), answers).argmax(axis=1)
+        seen.append(task.composed(tokens, value, w, start)[-1])
+    return np.column_stack([how_often(values, task.answers).argmax(axis=1) for values in seen])

@@ -4,13 +4,15 @@ sums known modulo a small number; open brackets; and a short look round every ve
 
 from __future__ import annotations
 
-from itertools import permutations
+from collections.abc import Iterator
+from itertools import islice, permutations
 from typing import TYPE_CHECKING
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.audits.probes import MOST_IDS
 from separatrix.tasks.audits.shortcuts.views import one_by_one, together, weighed
 from separatrix.tasks.base.task import Task, Tokens
+from separatrix.tasks.drawing.distinct import how_often
 from separatrix.tasks.istree import groups
 from separatrix.tasks.sums import SMALL_MODULI
 from separatrix.tasks.tracking import inversions
@@ -39,7 +41,7 @@ def grams(task: Task, tokens: Tokens) -> Tokens:
     columns = []
     length = 2
     while length == 2 or (length <= LONGEST and task.vocabulary**length <= MOST_IDS):
-        columns.append(_bag(_codes(tokens, length, task.vocabulary) % MOST_IDS))
+        columns.append(how_often(_codes(tokens, length, task.vocabulary) % MOST_IDS, MOST_IDS))
         length += 1
     return np.concatenate(columns, axis=1)
 
@@ -125,13 +127,6 @@ def _codes(tokens: Tokens, length: int, vocabulary: int) -> Tokens:
     return windows @ vocabulary ** np.arange(windows.shape[2])
 
 
-def _bag(codes: Tokens) -> Tokens:
-    """How often each code below 512 occurs in each row."""
-    width = MOST_IDS
-    cells = codes + width * np.arange(len(codes))[:, None]
-    return np.bincount(cells.ravel(), minlength=width * len(codes)).reshape(len(codes), width)
-
-
 _MORE_MODULI = 40
 
 
@@ -154,44 +149,39 @@ def _residues(task: TwoSum | ThreeSum, tokens: Tokens, moduli: range) -> Tokens:
     free = summands - 1 if asked else summands
     columns = []
     for modulus in moduli:
-        often = np.stack([(others % modulus == value).sum(axis=1) for value in range(modulus)], 1)
+        often = how_often(others % modulus, modulus)
         query = tokens[:, -1] if asked else np.zeros(len(tokens), np.int64)
         # sums of ids below M that are 0 mod M are M, ..., (summands - 1) M, or 0 where all are
         wanted = {times * task.M % modulus for times in range(1, summands)}
         right = np.zeros(len(tokens), np.int64)
         for value in wanted:
-            right += _sums(often, free, modulus, (value - query) % modulus)
+            right += _sums(often, free, (value - query) % modulus)
         columns.append(right)
     columns.append(tokens.sum(axis=1) % task.M == 0)
     return np.column_stack(columns).astype(np.int64)
 
 
-def _sums(often: Tokens, number: int, modulus: int, wanted: Tokens) -> Tokens:
+def _sums(often: Tokens, number: int, wanted: Tokens) -> Tokens:
     """How many choices of `number` different places have the sum wanted (batch,); ordered ones."""
-    rows = np.arange(len(often))
-    if number == 1:
-        return often[rows, wanted]
-    doubled = np.zeros_like(often)
-    for value in range(modulus):
-        doubled[:, 2 * value % modulus] += often[:, value]
+    values = np.arange(often.shape[1])
 
-    def pairs(target: Tokens) -> Tokens:
-        together = np.zeros(len(often), np.int64)
-        for value in range(modulus):
-            together += often[:, value] * often[rows, (target - value) % modulus]
-        return together - doubled[rows, target]
+    def times(factor: int) -> Tokens:
+        made = np.zeros_like(often)
+        for value in values:
+            made[:, factor * value % len(values)] += often[:, value]
+        return made
 
-    if number == 2:
-        return pairs(wanted)
-    total = np.zeros(len(often), np.int64)
-    for value in range(modulus):
-        # a pair of other places: of ordered pairs those are left out that hold the place itself
-        rest = (wanted - value) % modulus
-        with_itself = 2 * often[rows, (rest - value) % modulus] - 2 * (
-            (rest - 2 * value) % modulus == 0
-        )
-        total += often[:, value] * (pairs(rest) - with_itself)
-    return total
+    def added(one: Tokens, other: Tokens) -> Tokens:
+        turned = (other[:, (value - values) % len(values)] for value in values)
+        return np.stack([(one * each).sum(axis=1) for each in turned], axis=1)
+
+    found = often
+    if number > 1:
+        found = added(often, often) - times(2)
+    if number > 2:
+        # two of the three at one place, in three ways, or all three
+        found = added(found, often) - 2 * added(times(2), often) + 2 * times(3)
+    return found[np.arange(len(often)), wanted]
 
 
 @together
@@ -287,10 +277,11 @@ SMALL = 5
 def cycles(task: IsTree, tokens: Tokens) -> Tokens:
     """Cycles and groups of at most five vertices, and how many walks of up to log2 n edges."""
     n = task.n
-    row = n * np.arange(len(tokens))[:, None]
-    one = (tokens[:, 0::2] + row).ravel()
-    other = (tokens[:, 1::2] + row).ravel()
-    cycle = _on_cycles(one, other, len(tokens) * n).reshape(-1, n).sum(axis=1)
+    peeled = _without_leaves(task, tokens)
+    one, other = core = next(peeled)
+    while (left := next(peeled)).shape != core.shape:
+        core = left
+    cycle = (np.bincount(core.ravel(), minlength=len(tokens) * n) > 0).reshape(-1, n).sum(axis=1)
     to = groups(tokens[:, 0::2], tokens[:, 1::2], n)
     sizes = np.bincount(to.ravel(), minlength=len(tokens) * n).reshape(-1, n)
     smallest = np.where(sizes > 0, sizes, n).min(axis=1)
@@ -306,27 +297,21 @@ def cycles(task: IsTree, tokens: Tokens) -> Tokens:
 @together
 def leaves(task: IsTree, tokens: Tokens) -> Tokens:
     """How many edges are left when leaves are taken away up to 2 log2 n times."""
-    n = task.n
-    row = n * np.arange(len(tokens))[:, None]
+    rounds = islice(_without_leaves(task, tokens), 1, 2 * (task.n - 1).bit_length() + 1)
+    numbers = [np.bincount(ends[0] // task.n, minlength=len(tokens)) for ends in rounds]
+    return np.column_stack(numbers)
+
+
+def _without_leaves(task: IsTree, tokens: Tokens) -> Iterator[Tokens]:
+    """The edges (2, edges) of all graphs, each graph's vertices behind those of the last one; then,
+    again and again, without those that end in a vertex of one edge.
+    """
+    row = task.n * np.arange(len(tokens))[:, None]
     ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))
-    columns = []
-    for _ in range(2 * (n - 1).bit_length()):
-        degree = np.bincount(ends.ravel(), minlength=len(tokens) * n)
-        ends = ends[:, (degree[ends] > 1).all(axis=0)]
-        columns.append(np.bincount(ends[0] // n, minlength=len(tokens)))
-    return np.column_stack(columns)
-
-
-def _on_cycles(one: Tokens, other: Tokens, vertices: int) -> Tokens:
-    """1 for vertices that remain when those with one edge are taken away again and again."""
-    ends = np.concatenate((one, other))
     while True:
-        degree = np.bincount(ends, minlength=vertices)
-        kept = (degree[one] > 1) & (degree[other] > 1)
-        if kept.all():
-            return (degree > 0).astype(np.int64)
-        one, other = one[kept], other[kept]
-        ends = np.concatenate((one, other))
+        yield ends
+        degree = np.bincount(ends.ravel(), minlength=len(tokens) * task.n)
+        ends = ends[:, (degree[ends] > 1).all(axis=0)]
 
 
 def _walks_on(one: Tokens, other: Tokens, batch: int, n: int, steps: int) -> list[Tokens]:
