@@ -70,10 +70,13 @@ def rules(spec: str) -> Mapping[str, float]:
     return _file()["sizes"].get(spec, {}).get("rules", {})
 
 
+def best_rule(spec: str) -> Rule | None:
+    """The rule that is right most often; None where none was tried."""
+    return best_of(_file()["sizes"].get(spec, {"rules": {}}))
+
+
 def best_of(found: Mapping[str, Any]) -> Rule | None:
-    """The rule that is right most often, of what was measured of a size; None where none was
-    tried.
-    """
+    """The same of what was measured of a size."""
     rules = found["rules"]
     if not rules:
         return None

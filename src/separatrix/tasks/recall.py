@@ -132,6 +132,9 @@ class Recall(Task):
         fewest = 3 if last else self.n + (self.form == "absent")
         self._require(K=(fewest, 2 * LARGEST_SIZE), V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
+        if not last:
+            # keys are written once: what was written first is what is asked for, and no shortcut
+            object.__setattr__(self, "shortcuts", ())
         if self.shift == "repeats" and not last:
             raise SizeError(
                 f"{self.name}: shift=repeats writes keys again, but form={self.form} has different"
@@ -235,7 +238,7 @@ class Recall(Task):
         V = self.V
         if probe == "constant":
             return self.chance
-        if self.form == "independent" and probe != "first writes":
+        if self.form == "independent":
             return lookup_level(probe, D, V)
         if probe == "first writes":
             # whether nothing is written beyond the writes that every key has

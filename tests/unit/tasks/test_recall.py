@@ -10,7 +10,8 @@ from support.each import each
 from support.prefix_counts import COUNTS
 
 from separatrix.core.errors import SizeError
-from separatrix.tasks import Index, Recall
+from separatrix.tasks import Index, Recall, parse_task
+from separatrix.tasks.measured import level
 
 
 def test_the_table_of_the_module() -> None:
@@ -195,3 +196,18 @@ def test_what_was_written_first_is_overwritten(n: int, K: int, V: int) -> None:
     absent = 1 / (V + 1)
     stated = absent + (1 - absent) * (last + (1 - last) / min(V, D))
     assert abs(float(task.level("first writes")) - stated) < 1e-12
+
+
+@each("form", ["present", "absent", "independent"])
+def test_what_is_written_first_is_no_shortcut_where_keys_are_written_once(form: str) -> None:
+    """It is the answer: as a rule "that does not solve the task" it made the level 1."""
+    task = parse_task(f"recall:n=8,K=16,V=4,form={form}")
+    assert task.shortcuts == ()
+    assert parse_task("recall:n=16,K=12,V=4,form=last").shortcuts == ("first writes",)
+
+
+def test_the_level_of_recall_leaves_room_for_the_task() -> None:
+    for sizes in Recall.grid:
+        found = level(parse_task(f"recall:{sizes}"))
+        assert found is not None
+        assert found < 0.75, sizes

@@ -113,8 +113,6 @@ class Keys(Lookups):
         if self.task.question == "first":
             raise self.task.refused("queries= asks behind the pairs; leave out question")
         super().__post_init__()
-        # keys are written once
-        object.__setattr__(self, "shortcuts", ())
 
     @property
     def most(self) -> int:
