@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb, gcd, isqrt
+from math import comb
 from typing import ClassVar, Literal, get_args
 
 from separatrix.core.numbers.binomials import BinomialSum
@@ -87,47 +87,6 @@ def alike(batch: int, M: int, D: int, rng: np.random.Generator) -> tuple[Tokens,
     return one, two
 
 
-def told_by_numbers_of_sums(sums: int, M: int, moduli: range) -> Fraction:
-    """About how far the numbers of `sums` sums of three tokens that are M or 2M modulo each of
-    `moduli` tell whether one of them is so without a modulus: the total variation.
-
-    Of s sums that fit modulo p with probability w/p each, two by two independent, the number is
-    taken as normal with variance s (w/p)(1 - w/p). One sum that fits for sure, and not with
-    probability w/p, moves the mean by 1 - w/p, d spreads. Numbers for different p are taken as
-    independent, so that d^2 add up; the distance of two normal laws d spreads apart is at most
-    d/sqrt(2 pi), and 1/(2 pi) < 4/25.
-    """
-    squares = Fraction(0)
-    for p in moduli:
-        fitting = len({M % p, 2 * M % p})
-        squares += Fraction(p - fitting, fitting * sums)
-    # rounded up, to 2^-30
-    return min(
-        Fraction(1), Fraction(isqrt(int(squares * Fraction(4, 25) * (1 << 60))) + 1, 1 << 30)
-    )
-
-
-def told_by_residues(n: int, M: int, moduli: range) -> Fraction:
-    """At most how far the numbers of n tokens that cancel another modulo each of `moduli` tell
-    apart one that cancels it from one that does so modulo `hidden(M)` alone: the total variation
-    between the two, taken as independent for different moduli.
-
-    Modulo p one token more fits, where the other fits by chance; of Binomial(n, 1/p) others the
-    distance of a shift by one is the largest probability.
-    """
-    D = hidden(M)
-    members = max(2, (M - 1) // D)
-    same = Fraction(1)
-    for p in moduli:
-        by_chance = Fraction(gcd(p, D), p)
-        apart = min(Fraction(1), (1 - by_chance) * members / (members - 1))
-        largest = max(
-            Fraction(comb(n, k) * (p - 1) ** (n - k), p**n) for k in {n // p, (n + 1) // p}
-        )
-        same *= 1 - apart * largest
-    return 1 - same
-
-
 class Cancelling(Task):
     """Whether `summands` of n tokens cancel modulo M: the last with others (query), or any."""
 
@@ -206,7 +165,7 @@ class TwoSum(Cancelling):
     - t_2)... of these distances. So D is larger for larger M: 4 at M = 17, 210 at M = 1031, 840 at
     M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2 to 16 are tried, each by
     itself and together: per query 0.64 and 0.78 at n = 32, M = 1031, 0.59 and 0.67 at n = 64, M =
-    4099. Their level is the bound for all of them.
+    4099; all to 40 together tell 0.99 and 0.93. Their level is what was measured.
 
     Counted: Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M,
     j) (theory.md, section 3).
@@ -282,10 +241,6 @@ class TwoSum(Cancelling):
         single some of them out: no promise is made, 1 is stated.
         """
         n = self.n
-        if probe == "residues":
-            others = self.n - 1 - (self.form == "decision")
-            told = told_by_residues(others, self.M, SMALL_MODULI) if self.pairs > 1 else Fraction(1)
-            return (1 + told) / 2
         if self._small and probe in ("counts", "nearest key"):
             return Fraction(1)
         if probe == "last tokens":
@@ -428,16 +383,16 @@ class ThreeSum(Cancelling):
     label 1, and in decisions over three to five tokens which two values stand together: 10^5
     prompts of those show it, of n >= 6 they do not. In decisions, how many pairs have equal sums or
     differences differs as well, the less the larger M/n^3: 0.55 at n = 7, M = 37, 0.52 at n = 16, M
-    = 521, nothing seen in 20,000 prompts at n = 12, M = 4099. A gain of n^3/(128 M) is allowed.
+    = 521, nothing seen in 20,000 prompts at n = 12, M = 4099.
 
     Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
     who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
     three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one among
     n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers, those for
     all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single p: at most
-    0.53 at n = 24, M = 4099. All together reach 0.57 there, where the level is 0.59, 0.66 of 0.68
-    at n = 12, M = 1031; as a decision 0.55 of 0.56 at n = 16, M = 4099, 0.62 of 0.63 at n = 10, M =
-    499. So the sizes of the grid are long, with large M.
+    0.53 at n = 24, M = 4099. All together reach 0.57 there, 0.66 at n = 12, M = 1031; as a decision
+    0.55 at n = 16, M = 4099, 0.62 at n = 10, M = 499. Their level is what was measured. So the
+    sizes of the grid are long, with large M.
 
     Counted: Not known: what matters of n tokens is their set of pair sums, and no formula is known
     for how many such sets there are.
@@ -471,29 +426,16 @@ class ThreeSum(Cancelling):
         require(self.name, "M", self.M, 5, LARGEST_SIZE, drawn=least)
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for residues, by `told_by_numbers_of_sums`, for pair sums, where a bound is
-        stated that probing up to n = 24 kept to, and for "nearest key" per query: of a token
-        whose id is near that of q the one behind it is seen, and under label 1 two of them hang
-        together with q. An upper bound: enumerated for n <= 4 and M <= 16, this gains less than
-        1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a
-        decision, or M < 9) have very few different prompts, so that weights for tokens, or the last
-        ones, single some of them out. No promise is made there: 1 is stated.
+        """Chance, but for "nearest key" per query: of a token whose id is near that of q the one
+        behind it is seen, and under label 1 two of them hang together with q. An upper bound:
+        enumerated for n <= 4 and M <= 16, this gains less than 1/(2n^2) where M >= 2n, and less
+        than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a decision, or M < 9) have very few
+        different prompts, so that weights for tokens, or the last ones, single some of them out. No
+        promise is made there: 1 is stated.
         """
-        if (self.n < (4 if self.form == "query" else 6) or self.M < 9) and probe in (
-            "counts",
-            "last tokens",
-            "nearest key",
-            *self.shortcuts,
-        ):
+        small = self.n < (4 if self.form == "query" else 6) or self.M < 9
+        if small and probe in ("counts", "last tokens", "nearest key"):
             return Fraction(1)
-        if probe in self.shortcuts:
-            sums = comb(self.n, 2 if self.form == "query" else 3)
-            gain = (
-                told_by_numbers_of_sums(sums, self.M, SMALL_MODULI) / 2
-                if probe == "residues"
-                else Fraction(self.n**3, 128 * self.M)
-            )
-            return Fraction(1, 2) + min(Fraction(1, 2), gain)
         if probe == "nearest key" and self.form == "query":
             return Fraction(1, 2) + (
                 Fraction(1, 2 * self.n**2) if 2 * self.n <= self.M else Fraction(1, 8)

@@ -15,7 +15,7 @@ from support.each import each
 from support.two_sum import Distribution, described, says_nothing
 
 from separatrix.tasks import TwoSum, parse_task
-from separatrix.tasks.sums import Form, alike, hidden, told_by_residues
+from separatrix.tasks.sums import Form, alike, hidden
 
 
 def test_text() -> None:
@@ -273,11 +273,3 @@ def test_both_values_have_one_law() -> None:
     for values in (one, two):
         seen = np.bincount(values, minlength=17)[1:]
         assert ((seen - 5000) ** 2 / 5000).sum() < 15 + 5 * 30**0.5
-
-
-def test_what_residues_tell_by_hand() -> None:
-    """Modulo 3 alone, of one other token: it fits with probability 1/3, and the largest of 1/3, 2/3
-    is what a shift by one changes. M = 8 hides nothing and has 7 values: (1 - 1/3) 7/6 of it.
-    """
-    assert told_by_residues(1, 8, range(3, 4)) == Fraction(2, 3) * Fraction(7, 6) * Fraction(2, 3)
-    assert told_by_residues(9, 17, range(2, 3)) == 0 == told_by_residues(9, 17, range(4, 5))
