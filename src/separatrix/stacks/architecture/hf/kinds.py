@@ -106,16 +106,15 @@ def _kimi(fields: Fields) -> list[str] | None:
     """`linear_attn_config` lists the layers, numbered from 1: both kinds, or one of them."""
     names = ("linear_attn_config.full_attn_layers", "linear_attn_config.kda_layers")
     there = [name for name in names if fields.has(name)]
-    layers = fields.layers()
-    numbers = [number for name in there for number in _integers(fields, name, layers)]
     # both lists together tell from where they count
-    base = min(1, *numbers) if len(there) == len(names) and numbers else None
+    zero = any(0 in (json_list(fields.data[name]) or []) for name in there)
+    base = int(not zero) if len(there) == len(names) else None
     kinds = {names[0]: ("full", "recurrent"), names[1]: ("recurrent", "full")}
     found = [numbered(fields, name, *kinds[name], base=base) for name in there]
     if found[1:] and found[0] != found[1]:
         raise fields.error(
-            f"'{names[0]}' and '{names[1]}' must name each of the {layers} layers once, in one of"
-            " the two; correct them"
+            f"'{names[0]}' and '{names[1]}' must name each of the {fields.layers()} layers once, in"
+            " one of the two; correct them"
         )
     return found[0] if found else None
 
@@ -167,7 +166,18 @@ def indices(fields: Fields, name: str, layers: int, *, base: int | None) -> list
     where it holds the number of layers. Raises ConfigError for anything that is no list of distinct
     layers, and where the base stays ambiguous.
     """
-    found = _integers(fields, name, layers)
+    found = json_list(fields.value(name))
+    if found is None:
+        raise fields.wrong(name, "be a list of layer numbers")
+    if len(found) > layers:
+        raise fields.error(
+            f"'{name}' has {len(found)} entries, more than the model has layers ({layers});"
+            " correct one of them"
+        )
+    fields.check_entries(name, found, lambda own: type(own) is int, "be a layer number")
+    if len(set(found)) < len(found):
+        twice = next(number for number in found if found.count(number) > 1)
+        raise fields.error(f"'{name}' names layer {shown(twice)} twice; remove one")
     if base is None and found:
         first = min(found) == 0
         last = max(found) == layers
@@ -183,29 +193,13 @@ def indices(fields: Fields, name: str, layers: int, *, base: int | None) -> list
             )
         base = 0 if first else 1
     low = base or 0
-    for number in found:
+    for number in sorted(found):
         if not low <= number < low + layers:
             raise fields.error(
                 f"'{name}' names layer {shown(number)}; this model numbers its layers {low} to"
                 f" {low + layers - 1}"
             )
-    return [number - low for number in found]
-
-
-def _integers(fields: Fields, name: str, layers: int) -> list[int]:
-    numbers = json_list(fields.value(name))
-    if numbers is None:
-        raise fields.wrong(name, "be a list of layer numbers")
-    if len(numbers) > layers:
-        raise fields.error(
-            f"'{name}' has {len(numbers)} entries, more than the model has layers ({layers});"
-            " correct one of them"
-        )
-    fields.check_entries(name, numbers, lambda own: type(own) is int, "be a layer number")
-    if len(set(numbers)) < len(numbers):
-        twice = next(number for number in numbers if numbers.count(number) > 1)
-        raise fields.error(f"'{name}' names layer {shown(twice)} twice; remove one")
-    return sorted(numbers)
+    return [number - low for number in sorted(found)]
 
 
 # ---- rules of model classes
