@@ -13,7 +13,7 @@ from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_220, 2_600),
-    "stacks": (9_541, 5_600),
+    "stacks": (9_513, 5_600),
     "tasks": (14_480, 8_600),
     "theory": (8_805, 6_000),
     "protocols": (921, 921),
@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_573, 6_200),
     "checks": (3_325, 2_600),
     "training": (6_868, 3_800),
-    "findings": (1_800, 1_800),
+    "findings": (1_798, 1_800),
     "cli": (8_521, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
