@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_573, 6_200),
     "checks": (3_325, 2_600),
     "training": (6_868, 3_800),
-    "findings": (1_798, 1_800),
+    "findings": (1_800, 1_800),
     "cli": (8_521, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
