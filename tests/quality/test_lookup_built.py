@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 import torch
 
+from separatrix.constructions.parts.offsets import LookBack
+from separatrix.constructions.parts.placement import empty_model, softmax_head
+from separatrix.constructions.parts.readers import InPairs, Reader
+from separatrix.constructions.parts.spaces import Spaces
 from separatrix.core.numbers.selection import selection_lead
 from separatrix.mixers import mixer as mixer_for
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import MQAR, Copying, Task, parse_task
 from separatrix.theory import judge, recheck
+from separatrix.theory.solves.places import full_heads
 from separatrix.theory.solves.recall import wanted_by
+from separatrix.theory.written import Slot
 
 
 def built(spec: str, task: Task) -> Model:
@@ -169,3 +175,91 @@ def test_strings_are_copied_by_two_heads_that_address_places(dtype: torch.dtype)
     answers = (copied.long() << torch.arange(4)).sum(-1).numpy()
     due = drawn.targets >= 0
     assert (answers[due] == drawn.targets[due]).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("form", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+@pytest.mark.parametrize("norm", ["", ", qk_norm=head"])
+def test_strings_are_copied_where_rotations_turn_every_dimension(
+    form: str, dtype: torch.dtype, norm: str
+) -> None:
+    """Three layers of four heads tell 125 places; between layers stand maps of single tokens."""
+    task = Copying(n=40, V=10)
+    parts = f"full(rope=true, rope_base=500000, head_dim=64, heads=4, kv_heads=2{norm})"
+    stack = Architecture.parse(f"{parts}*5 @ positions=none, {form}")
+    verdict = next(v for v in judge(stack, task) if v.theorem == "copying")
+    recheck(verdict)
+    assert (verdict.numbers["layers"], verdict.numbers["second"]) == (5, 4)
+    tokens, bits = task.length + 1, verdict.numbers["address_bits"]
+    drawn = task.draw(20, np.random.default_rng(4))
+    # the start token is an id more
+    ids = torch.nn.functional.pad(torch.from_numpy(drawn.tokens), (1, 0), value=task.vocabulary)
+    codes = 2.0 * (torch.arange(1 << bits)[:, None] >> torch.arange(bits) & 1) - 1
+    one = Architecture.parse(f"{parts} @ positions=none")
+    rotation = one.layers[0][0].rotation
+    assert rotation is not None
+
+    def layer(**spaces: int) -> tuple[Model, Spaces]:
+        space = Spaces(letter=1, start=1, **spaces)
+        fresh = empty_model(task, one, width=space.width, hidden=0, bos=True, placed=False)
+        return fresh, space
+
+    def run(model: Model, space: Spaces, out: str, **held: torch.Tensor) -> torch.Tensor:
+        x = torch.zeros(len(ids), tokens, space.width)
+        x[..., space["letter"]] = 1.0
+        for name, numbers in held.items():
+            x[..., space[name]] = numbers.float()
+        return softmax_head(model, (0, 0)).to(dtype)(x.to(dtype)).float()[..., space[out]]
+
+    def number(read: torch.Tensor) -> torch.Tensor:
+        return ((read > 0).long() << torch.arange(read.shape[-1])).sum(-1)
+
+    heads = next(full_heads(one))
+    lead = heads.place_lead(tokens)
+    assert lead is not None
+    slot = Slot(start=64, lead=lead, score=(math.log(tokens) + 17) / (lead.gap - lead.rounding))
+    # a place that is told, or none; only a start token knows its own
+    place = torch.where(ids == task.vocabulary, 0, -1)
+    for told in (1, 5, 25):
+        model, space = layer(known=1, code=bits, fetched=4 * (bits + 1))
+        for head in range(4):
+            at = space["fetched"].start + head * (bits + 1)
+            read = slice(space["known"].start, space["code"].stop)
+            back = LookBack(slot, head, told * (head + 1))
+            back.write(model, space, read, slice(at, at + bits + 1))
+        known = torch.where(place >= 0, 1.0, -1.0)[..., None]
+        fetched = run(model, space, "fetched", known=known, code=codes[place])
+        for head in reversed(range(4)):
+            some = fetched[..., head * (bits + 1) : (head + 1) * (bits + 1)]
+            here = (some[..., 0] > 0) & (known[..., 0] < 0)
+            place = torch.where(here, number(some[..., 1:]) + told * (head + 1), place)
+    assert (place == torch.arange(tokens)).all()
+
+    model, space = layer(mark=1, code=bits, found=bits)
+    flagged = Reader((0, 0), start=31)
+    flagged.write(
+        model,
+        query=[(space["letter"], 8.0)],
+        key=[(space["mark"], 8.0)],
+        value=[(space["code"], 1.0)],
+        target=space["found"],
+    )
+    mark = torch.where(ids == task.V, 1.0, -1.0)[..., None]
+    behind = number(run(model, space, "found", mark=mark, code=codes[place]))
+    wanted = (torch.arange(tokens) - behind).clamp(0)
+
+    model, space = layer(asked=bits, own=bits, value=4, copied=4)
+    how = heads.slow(bits, 1, tokens)
+    assert how is not None
+    Reader((0, 0)).write_slow(
+        model,
+        InPairs(how, bits, 1, tokens),
+        query=[(space["asked"], 8.0)],
+        key=[(space["own"], 8.0)],
+        value=[(space["value"], 1.0)],
+        target=space["copied"],
+    )
+    held = {"asked": codes[wanted], "own": codes[place], "value": codes[ids][..., :4]}
+    copied = number(run(model, space, "copied", **held))[:, 1:].numpy()
+    due = drawn.targets >= 0
+    assert (copied[due] == drawn.targets[due]).all()

@@ -215,6 +215,8 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
             return f"one full layer (layer {numbers['layer']}) counts"
         said = f"{numbers['layers']} of {len(architecture)} layers, product {numbers['letters']:,}"
         return said if numbers["width_stated"] else f"{said}; MLP assumed"
+    if line.theorem == "copying" and "layers" in numbers:
+        words = "{layers} layers, the last of them layer {second}"
     if "third" in numbers:
         words = "three layers (layers {first}, {second} and {third})"
     if line.theorem == "question-first":

@@ -20,7 +20,13 @@ from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
-from separatrix.theory.solves.recall import MOST_AVERAGED, Wanted, comparing, wanted_by
+from separatrix.theory.solves.recall import (
+    MOST_AVERAGED,
+    Wanted,
+    comparing,
+    told_places,
+    wanted_by,
+)
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
 from separatrix.theory.written import fitting
@@ -156,10 +162,18 @@ def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
         return _lack(said, "a copy takes two full layers")
     if found:
         return None
+    _, told, _ = told_places(architecture, tokens + 1)
     if finders(architecture, address=1, payload=0, tokens=tokens):
+        if told > tokens:
+            said = (
+                "behind the layers that tell tokens their places no two are shown to find the mark"
+                " and to compare addresses"
+            )
+            return _lack(said, "too few layers behind known places")
         return _lack(
-            "by rotations alone no token knows its place, and so how far back to look",
-            "rotations alone give tokens no place",
+            "by rotations alone no token knows its place, and so how far back to look: looking back"
+            f" tells {told:,} of {tokens + 1:,} places",
+            "rotations alone tell too few places",
         )
     return unplaced(architecture, tokens)
 

@@ -56,6 +56,8 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("full*2 @ head_dim=8", QUESTIONS["c-grams"], "in 8 key dimensions"),
         ("full @ positions=none", QUESTIONS["several needles"], "see no places"),
         ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "give every token"),
+        ("full(rope=true)*4 @ positions=none", QUESTIONS["copying"], "tells 625 of 4,098"),
+        ("full(rope=true)*6 @ positions=none", QUESTIONS["copying"], "behind the layers"),
         ("full*3", QUESTIONS["hops"], "4 hops take 4"),
         ("gdn*4", QUESTIONS["c-grams"], "here names a size"),
         # 8 ids are 4 for each place of a context: 16 contexts, 16 (2 + 1) + 2 + 2 tokens

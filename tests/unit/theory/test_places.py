@@ -17,8 +17,9 @@ from separatrix.core.numbers.selection import RATIOS, selection_lead, slow_turn
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import GatedDeltaNet
-from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Copying, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
+from separatrix.theory.solves.recall import told_places
 from separatrix.theory.written import built_by
 
 ROTATED = "rope=true, positions=none"
@@ -415,3 +416,23 @@ def test_each_layer_counts_runs_that_the_one_before_could_not_resolve(
         changed = (address[:, 1:] != address[:, :-1]).any(0)
         run = np.concatenate([[0], np.cumsum(changed)])
     assert len(np.unique(address, axis=1).T) == tokens
+
+
+@each(
+    "layers, n, many, told",
+    [
+        # 5^3 = 125 places: of a start token and 2 n + 1 others
+        ("full*5", 61, 5, [0, 1, 2]),
+        ("full*5", 62, None, [0, 1, 2, 3]),
+        # by places below 24, heads of a window look back 24 and 48, and no further
+        ("window(size=60, heads=23)*2 + full*2", 35, 4, [0, 1]),
+        ("window(size=60, heads=23)*2 + full*2", 36, None, [0, 1, 2]),
+        ("full*2 + gdn", 62, None, [0, 1]),
+    ],
+)
+def test_looking_back_tells_places(layers: str, n: int, many: int | None, told: list[int]) -> None:
+    stack = Architecture.parse(f"{layers} @ {ROTATED}")
+    verdict = judge(stack, Copying(n=n, V=5))[0]
+    assert verdict.theorem == ("none" if many is None else "copying")
+    assert verdict.numbers.get("layers") == many
+    assert told_places(stack, 2 * n + 2)[0] == told

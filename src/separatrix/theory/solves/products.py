@@ -187,7 +187,7 @@ def steps(
         """How many words layer `at` multiplies in the MLPs before layer `until`."""
         mlps = sum(behind[borders[at] : borders[until]])
         made = at_once(points, mlp.width, mlps, layers[at].format)
-        return min(made, _fetched(layers[at], product))
+        return min(made, fetched(layers[at], product))
 
     taken: list[Step] = []
     product = 1
@@ -209,7 +209,8 @@ def steps(
     return taken, product
 
 
-def _fetched(reader: Reader, product: int) -> int:
+def fetched(reader: Reader, product: int) -> int:
+    """How many words a token has, with its own, of so many letters each."""
     seen = 1 + reader.heads
     return seen if reader.window is None else min(seen, 1 + (reader.window - 1) // product)
 

@@ -5,6 +5,7 @@ two, recall behind convolutions, look-ups in two layers, and states that know th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isqrt
 from typing import NamedTuple
 
 from separatrix.core.numbers.selection import Slow
@@ -30,8 +31,9 @@ from separatrix.theory.solves.places import (
     down,
     finders,
     full_heads,
+    heads_in_turn,
 )
-from separatrix.theory.solves.products import seeing_heads
+from separatrix.theory.solves.products import fetched, readers, seeing_heads
 from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, each, in_turn
 from separatrix.theory.solves.states import SATURATED
 
@@ -112,7 +114,7 @@ def copying(architecture: Architecture, task: Copying) -> Room | None:
     # of two kinds of heads in one layer the second adds no layer
     layers = {one.layer: found for one, found in heads}
     if len(layers) < 2:
-        return None
+        return _copying_behind(architecture, task)
     first, second, *_ = sorted(layers)
     said = (
         f"two full layers solve it: layer {first + 1} finds the mark, layer {second + 1} looks"
@@ -120,6 +122,60 @@ def copying(architecture: Architecture, task: Copying) -> Room | None:
     )
     numbers = {"address_bits": address, "first": first, "second": second}
     return Room(said, numbers, (layers[first].rests_on,))
+
+
+def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
+    """The same behind layers that tell tokens their places, and where slow pairs hold addresses."""
+    tokens = task.length + 1
+    address, values = bits_of(tokens), bits_of(task.V)
+    used, told, rests_on = told_places(architecture, tokens)
+    behind = max(used, default=-1)
+
+    def finds_mark(one: Attending) -> bool:
+        return one.layer > behind and one.flags_carry(tokens) and one.head.has_room(1, address)
+
+    def looks_up(one: Attending) -> bool:
+        still = address + TAGS <= min(one.content_dims, MOST_ADDRESS_BITS)
+        if still and one.head.has_room(address + TAGS, values):
+            return True
+        return one.slow(address, 1, tokens) is not None and one.head.has_room(0, values)
+
+    layers = heads_in_turn(architecture, finds_mark, looks_up)
+    if told < tokens or layers is None:
+        return None
+    first, second = layers
+    looks = ""
+    if used:
+        named = ", ".join(f"{index + 1}" for index in used)
+        looks = f"{len(used)} (layers {named}) look back until every token knows its place, "
+    said = (
+        f"{len(used) + 2} layers solve it: {looks}layer {first + 1} finds the mark, layer"
+        f" {second + 1} looks up values by {address} address bits"
+    )
+    numbers = {"address_bits": address, "layers": len(used) + 2, "first": first, "second": second}
+    return Room(said, numbers, (*rests_on, START))
+
+
+START = "a start token stands before the prompt"
+
+
+def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int, tuple[str, ...]]:
+    """The layers that tell tokens their places, how many of them, and what that rests on.
+
+    Where places below P are told, a layer with h heads looks back P, 2 P, ..., h P, and tells those
+    below (h + 1) P: the least of these offsets at which a token stands that was told its own adds
+    to that. At smaller ones stand tokens that were told none; whatever is read at larger ones is
+    not looked at.
+    """
+    if architecture.positions == "embedded":
+        return [], tokens, (EMBEDDED,)
+    found = readers(architecture, isqrt(bits_of(tokens)) + 1, tokens, blank=False)
+    used, told = list[int](), 1
+    for index in sorted(found):
+        if told < tokens and (more := fetched(found[index], told)) > 1:
+            used.append(index)
+            told *= more
+    return used, told, tuple(dict.fromkeys(found[index].rests_on for index in used))
 
 
 class Needed(NamedTuple):
