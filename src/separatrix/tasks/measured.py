@@ -93,16 +93,19 @@ def stated(task: Task | TextTask, rule: str) -> Fraction | None:
     if rule not in MEASURED:
         return task.level(rule)
     found = rules(task.spec).get(rule)
-    if found is None:
-        return None
+    return None if found is None else _reached(found)
+
+
+def _reached(found: float) -> Fraction:
     return min(Fraction(1), Fraction(ceil(found * 1000), 1000) + _ALLOWED)
 
 
 def level(task: Task | TextTask) -> Fraction | None:
     """The accuracy from which on a model does more than any rule known: the largest level of those
-    tried; None at sizes where none was, and under shifts, which promise none.
+    tried, or of a rule that may do anything, as counts may of what is asked by counting, what it
+    reached; None at sizes where none was, and under shifts, which promise none.
     """
     if getattr(task, "shift", PLAIN) != PLAIN:
         return None
-    levels = [stated(task, rule) for rule in rules(task.spec)]
-    return max((each for each in levels if each is not None), default=None)
+    levels = ((stated(task, rule), _reached(found)) for rule, found in rules(task.spec).items())
+    return max((found if may in (None, 1) else may for may, found in levels), default=None)

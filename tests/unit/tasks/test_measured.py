@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from importlib.resources import files
 
 import numpy as np
@@ -54,7 +55,16 @@ def test_levels_stated_are_not_beaten_by_more_than_three_points() -> None:
             assert may is not None
             error = 3 * float(may * (1 - may) / HELD[text]["judged"]) ** 0.5
             assert share <= may + max(0.03, error), (text, rule, share, float(may))
-            assert may <= (level(task) or 0)
+            assert min(may, Fraction(share)) <= (level(task) or 0)
+            assert may == 1 or may <= (level(task) or 0)
+
+
+@pytest.mark.parametrize("text", ["parity:n=32", "modular:n=48,m=3", "group:n=16,G=C5"])
+def test_where_counting_is_the_task_its_level_is_what_counts_reached(text: str) -> None:
+    """Who counts exactly is right; that is the task, and no rule tried does so."""
+    task = parse_task(text)
+    assert stated(task, "counts") == 1
+    assert task.chance < (level(task) or 1) < task.chance + Fraction(1, 10)
 
 
 def test_a_measured_rule_has_a_level_where_it_was_measured_alone() -> None:
