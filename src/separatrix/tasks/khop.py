@@ -120,8 +120,6 @@ def _put(block: Tokens, letter: Tokens, place: Tokens) -> None:
 MOST_LETTERS = 1024
 MOST_HOPS = 64
 MOST_RANDOM = 1 << 16
-_LEAST_HOPS = 6
-"""Fewest hops of which walks along pairs of any age tell nothing more."""
 
 
 class KHop(Composition, Task):
@@ -252,12 +250,7 @@ class KHop(Composition, Task):
         return (range(self.V), (1 - none) / self.V), (range(self.V, self.V + 1), none)
 
     def level(self, probe: str) -> Fraction:
-        """Chance, or 1/(V - 1) as `words.drawn` has it. Of walks along pairs of any age a bound is
-        stated that probing up to V = 8 kept to: fewer than six hops are told in part.
-        """
-        if probe == "walks" and self.shift == PLAIN:
-            told = Fraction(2, 2**self.k) if self.k < _LEAST_HOPS else Fraction(0)
-            return min(Fraction(1), Fraction(1, self.V - 1) + told)
+        """Chance, or 1/(V - 1) as `words.drawn` has it."""
         seen = ("position", "last tokens", "nearest key") if self.k == 1 else ("position",)
         return Fraction(1, self.V - 1) if probe in seen and self.shift == PLAIN else self.chance
 

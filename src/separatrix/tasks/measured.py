@@ -28,6 +28,7 @@ MEASURED = frozenset(
         "expected place",
         "suffixes",
         "most ways",
+        "walks",
     }
 )
 """Shortcuts whose level nobody derived: it is what they were measured to reach."""

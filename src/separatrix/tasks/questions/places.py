@@ -43,8 +43,8 @@ class Hops(Questions):
     behind a nearest key show the block before it as well, (k - 1) V^(2-k) at most: u + (k - 1)
     V^(1-k), and for k <= 2 rather 2/V. The last tokens may lie in the block that the last hop looks
     into, after 2 of V places and with probability V^(1-k): 2/V^k more. With k = 1 a nearest key
-    stands in that block, for which another 2/V is stated; and of walks along pairs of any age a
-    bound that probing kept to: 2/V + 2/2^k.
+    stands in that block, for which another 2/V is stated. Of walks along pairs of any age the level
+    is what was measured.
 
     Counted: Those of the task: the answer after the last token is asked for.
 
@@ -86,8 +86,6 @@ class Hops(Questions):
                 shown = unseen + Fraction((k - 1) * V, V**k) if k > 2 else two
                 more = Fraction(2, V**k) if probe == "last tokens" or k == 1 else Fraction(0)
                 return min(two, shown) + more
-            case "walks":
-                return min(Fraction(1), two + Fraction(2, 2**k))
             case _:
                 return two
 
