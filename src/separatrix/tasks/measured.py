@@ -29,6 +29,7 @@ MEASURED = frozenset(
         "suffixes",
         "most ways",
         "walks",
+        "modes",
     }
 )
 """Shortcuts whose level nobody derived: it is what they were measured to reach."""

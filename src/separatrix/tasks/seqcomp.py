@@ -17,7 +17,7 @@ from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import check_names, ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
-from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
+from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, FirstPart, Task, Tokens
 from separatrix.tasks.drawing.distinct import shuffled
 
@@ -352,8 +352,6 @@ class Functions(Composition, Task):
         return chain[1:]
 
     def level(self, probe: str) -> Fraction:
-        if probe == "modes":
-            return self._mode_of_compositions
         if self.values == PERMUTATIONS:
             # with L = 1 an entry and z_0 may both be seen: it is asked for or ruled out
             near = self.L == 1 and self.position_z0 and probe in ("last tokens", "nearest key")
@@ -363,17 +361,6 @@ class Functions(Composition, Task):
     @abstractmethod
     def _level_of_functions(self, probe: str) -> Fraction:
         """What a probe may reach where functions may repeat values."""
-
-    @property
-    def _mode_of_compositions(self) -> Fraction:
-        """What the most frequent value of z_L, of the row asked for, or of compositions of rows
-        with w known is worth, z_0 or any i_l being hidden. All of them composed tell the most.
-        """
-        if self.values == PERMUTATIONS:
-            return Fraction(1, self.m)  # m different values are left, all as likely
-        sources = [self.m, *(self.N(level - 2) for level in range(2, self.L + 1))]
-        targets = [self.N(level - 1) for level in range(1, self.L + 1)]
-        return share_of_a_composed_mode(tuple(sources), tuple(targets))
 
     def _in_sight(self, seen: int) -> Fraction:
         """Accuracy of naming the most frequent of `seen` <= N entries of z_L: of the N one is

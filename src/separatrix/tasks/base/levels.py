@@ -12,8 +12,6 @@ from flint import fmpq, fmpq_poly, fmpz_poly
 
 from separatrix.tasks.base.described import require
 
-_COMPOSED = 512
-_BITS = 192
 _EXACT = 128
 _SUMMED = 2048
 """Largest n that takes about 50 ms: exactly, and by the union bound."""
@@ -72,46 +70,6 @@ def _at_most(n: int, V: int, k: int) -> int:
     """Functions [n] -> [V] that take no value more than k times: n! [x^n] of (sum x^j/j!)^V."""
     once = fmpq_poly([fmpq(1, factorial(j)) for j in range(k + 1)])
     return int((once.pow_trunc(V, n + 1)[n] * factorial(n)).p)
-
-
-@lru_cache(maxsize=64)
-def share_of_a_composed_mode(sources: tuple[int, ...], targets: tuple[int, ...]) -> Fraction:
-    """E[max_v |F^-1(v)|]/m for F = f_L o ... o f_1 with independent uniform entries, from above.
-    f_l takes `sources[l-1]` arguments into `targets[l-1]` values, and m is sources[0].
-
-    |F^-1(v)| is found from the end: given s values that lead to v after f_l, as many arguments of
-    f_l do as Binomial(arguments, s/values). E max is the sum over t of P(some v has more than t),
-    each at most 1 and at most the sum over v: exact from t = m/2 on. Numbers of 2^-192, rounded up.
-    Beyond 512 values it is the square root of the probability that two uniform arguments agree,
-    E[sum_v |F^-1(v)|^2]/m^2.
-    """
-    if max(targets) > _COMPOSED:
-        apart = Fraction(sources[0] - 1, sources[0])
-        for values in targets:
-            apart *= Fraction(values - 1, values)
-            # rounded down: the powers of large numbers grow too long
-            apart = Fraction((apart.numerator << _BITS) // apart.denominator, 1 << _BITS)
-        return min(
-            Fraction(1), Fraction(isqrt(int((1 - apart) * (1 << 2 * _BITS))) + 1, 1 << _BITS)
-        )
-    held = {1: 1 << _BITS}
-    for arguments, values in zip(reversed(sources), reversed(targets), strict=True):
-        after: dict[int, int] = {}
-        for leading, share in held.items():
-            for number, ways in enumerate(_binomial(arguments, min(leading, values), values)):
-                after[number] = after.get(number, 0) - (-share * ways >> _BITS)
-        held = after
-    m = sources[0]
-    whole = 1 << _BITS
-    above = [targets[-1] * sum(p for s, p in held.items() if s > t) for t in range(m)]
-    return min(Fraction(1), Fraction(sum(min(whole, each) for each in above), m * whole))
-
-
-@lru_cache(maxsize=1024)
-def _binomial(n: int, s: int, c: int) -> list[int]:
-    """P(Binomial(n, s/c) = k) for k = 0..n, as numbers of 2^-192, rounded up."""
-    every = c**n
-    return [-((-comb(n, k) * s**k * (c - s) ** (n - k) << _BITS) // every) for k in range(n + 1)]
 
 
 @lru_cache(maxsize=64)

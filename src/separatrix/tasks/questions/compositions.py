@@ -122,7 +122,7 @@ class Starts(Questions):
             return (min(Fraction(1), seen) + (self.number - 1) * chance) / self.number
         if different:
             return 2 * chance if probe == "nearest key" else chance
-        if probe in ("counts", "modes"):
+        if probe == "counts":
             return share_of_the_mode(m, m)
         return chance + (1 - chance) / m
 
