@@ -55,8 +55,11 @@ def norm(kind: str, **more: Any) -> str:
         ("stablelm", {"qk_layernorm": True}, "other"),
         ("persimmon", {}, "other"),
         ("persimmon", {"qk_layernorm": False}, "none"),
+        ("chameleon", {}, "other"),
         # behind the rotation
         ("hunyuan_v1_dense", {}, "other"),
+        ("hunyuan_vl_text", {}, "other"),
+        ("qwen3_omni_moe_text", {}, "head"),
         # a flag of a class that has no such norm
         ("llama", {"use_qk_norm": True}, "other"),
     ],
@@ -82,6 +85,19 @@ def test_llama_4_norms_without_weights_where_it_rotates(said: dict[str, Any], wa
     rotating = {"model_type": "llama4_text", "no_rope_layers": [1, 0]}
     layers = from_config(SMALL | GROUPED | stack | rotating | said).layers
     assert [layer[0].sizes()["bounded"] for layer in layers] == [wanted, False]
+
+
+@pytest.mark.parametrize("said", [{}, {"layer_rope_theta": [500_000, 0]}])
+def test_muse_glimmer_norms_without_weights_and_rotates_where_it_slides(
+    said: dict[str, Any],
+) -> None:
+    stack = {"model_type": "muse_glimmer_text", "num_hidden_layers": 2, "sliding_window": 8}
+    layers = from_config(SMALL | GROUPED | stack | said).layers
+    sizes = [part.sizes() for (part,) in layers]
+    assert [own.get("size") for own in sizes] == [8, None]
+    assert [own["rope"] for own in sizes] == [True, False]
+    assert sizes[0]["rope_base"] == (500_000 if said else 10_000)
+    assert all(own["bounded"] and own["gate"] == "sigmoid" for own in sizes)
 
 
 @pytest.mark.parametrize("name", ["qwen3-8b", "lfm2-1.2b"])
