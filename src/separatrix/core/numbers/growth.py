@@ -7,14 +7,13 @@ tokens, until it has done so often enough. Whatever mechanisms keep, read or com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-MOST_STEPS = 20_000
-"""Steps that are tried one by one where two amounts are nearly equal."""
+MOST_STRETCHES = 1 << 15
+"""Stretches of tokens that are looked at where two amounts are nearly equal."""
 
 _POWERS = 64
 """Doublings that are counted: no context has more."""
@@ -110,8 +109,15 @@ def signs(difference: Growth, limit: int) -> tuple[Since, ...] | None:
     None where it changes too often to be listed: both grow alike, block by block.
     """
     found: list[Since] = []
-    for low, high in pairwise(_bends(difference, limit)):
-        pieces = _piece(difference, low, high - 1)
+    for low, end in pairwise(_bends(difference, limit)):
+        # between bends all other steps stand still
+        active = tuple(
+            (step, weight)
+            for step, weight in difference.steps
+            if step.first <= low and (step.last is None or step.last > low)
+        )
+        here = Growth(difference.at(low) - Growth(0, active).at(low), active)
+        pieces = _pieces(here.at, low, end, _floors(here))
         if pieces is None:
             return None
         found += pieces
@@ -124,28 +130,10 @@ def total_signs(difference: Growth, limit: int) -> tuple[Since, ...] | None:
     if each is None:
         return None
     found: list[Since] = []
-    ends = [*(since.token for since in each[1:]), limit + 1]
-    for (start, _), end in zip(each, ends, strict=True):
-        # where what is summed has one sign, the sum only moves one way
-        at = start
-        while at < end:
-            sign = _sign(difference.total(at))
-            found.append(Since(at, sign))
-            at = _first_other(difference, sign, at, end)
+    # where what is summed has one sign, the sum only moves one way
+    for low, end in pairwise([*(since.token for since in each), limit + 1]):
+        found += _pieces(difference.total, low, end) or ()
     return _merged(found)
-
-
-def _first_other(difference: Growth, sign: int, low: int, end: int) -> int:
-    """The first token after `low`, before `end`, at which the sum has another sign; `end` if
-    none.
-    """
-    while low + 1 < end:
-        middle = (low + end) // 2
-        if _sign(difference.total(middle)) == sign:
-            low = middle
-        else:
-            end = middle
-    return end
 
 
 def _bends(difference: Growth, limit: int) -> list[int]:
@@ -156,74 +144,38 @@ def _bends(difference: Growth, limit: int) -> list[int]:
     return sorted(place for place in places if place <= limit + 1)
 
 
-def _piece(difference: Growth, low: int, high: int) -> list[Since] | None:
-    """Its signs from `low` to `high`, between which no step begins or ends."""
-    active = [
-        (step, weight)
-        for step, weight in difference.steps
-        if step.first <= low and (step.last is None or step.last > low)
-    ]
-    slope = sum(weight for step, weight in active if step.every == 1)
-    uneven = [(step, weight) for step, weight in active if step.every > 1]
-    if not uneven:
-        return list(_line(difference, slope, low, high))
-    # a floor lies less than 1 below its line: outside of `near` that cannot change a sign
-    rise = Fraction(slope) + sum(Fraction(weight, step.every) for step, weight in uneven)
-    loose = sum(abs(weight) for _, weight in uneven)
-    start, end = _near(difference.at(low), rise, loose, high - low)
-    found = [Since(low, _sign(difference.at(low)))] if start > 0 else []
-    if start <= end:
-        places = _step_places([step for step, _ in uneven], low + start, low + end)
-        if places is None:
-            return None
-        for left, right in pairwise(places):
-            found += _line(difference, slope, left, right - 1)
-    after = low + end + 1
-    if after <= high:
-        found.append(Since(after, _sign(difference.at(after))))
-    return found
-
-
-def _near(value: int, rise: Fraction, loose: int, length: int) -> tuple[int, int]:
-    """The stretch of 0, ..., length, both ends included, in which a line from `value` on comes
-    within `loose` of 0; empty, beginning beyond its end, where it does not.
+def _floors(amount: Growth) -> Callable[[int, int], int]:
+    """How far an amount may leave the line through two of its values: a step that adds now and
+    then, between them, by less than one unit.
     """
-    if rise == 0:
-        return (0, length) if abs(value) <= loose else (length + 1, length)
-    crossings = sorted((Fraction(-loose - value) / rise, Fraction(loose - value) / rise))
-    start = max(0, int(crossings[0]) if crossings[0] > 0 else 0)
-    end = min(length, int(crossings[1]) + 1) if crossings[1] >= 0 else -1
-    if start > length or end < start:
-        return (length + 1, length)
-    return start, end
+    uneven = [(step, abs(weight)) for step, weight in amount.steps if step.every > 1]
+    return lambda low, high: sum(size for step, size in uneven if step.at(low) < step.at(high))
 
 
-def _step_places(steps: Sequence[Step], low: int, high: int) -> list[int] | None:
-    """The tokens of `low` to `high` at which a step adds, and both ends; None for too many."""
-    if sum((high - low) // step.every + 1 for step in steps) > MOST_STEPS:
-        return None
-    places = {low, high + 1}
-    for step in steps:
-        begin = low + (step.first - low) % step.every
-        places |= set(range(begin, high + 1, step.every))
-    return sorted(places)
-
-
-def _line(difference: Growth, slope: int, low: int, high: int) -> Iterator[Since]:
-    """Its signs where it grows by `slope` with each token."""
-    value = difference.at(low)
-    yield Since(low, _sign(value))
-    if not slope or value * slope >= 0:
-        if slope and not value and low < high:
-            yield Since(low + 1, _sign(slope))
-        return
-    # the first token at which it is at or beyond 0
-    reached = low - (-abs(value) // abs(slope))
-    if reached > high:
-        return
-    yield Since(reached, _sign(difference.at(reached)))
-    if not difference.at(reached) and reached < high:
-        yield Since(reached + 1, _sign(slope))
+def _pieces(
+    amount: Callable[[int], int],
+    low: int,
+    end: int,
+    off: Callable[[int, int], int] = lambda low, high: 0,
+) -> list[Since] | None:
+    """The signs from `low` to before `end` of what stays between its values at the ends of every
+    stretch, but for what it may be `off`; halves are looked at where a stretch is not of one sign.
+    None where that is too often.
+    """
+    found: list[Since] = []
+    left = [(low, end)]
+    for _ in range(MOST_STRETCHES):
+        low, end = left.pop()
+        ends = (amount(low), amount(end - 1))
+        room = off(low, end - 1)
+        if min(ends) > room or max(ends) < -room or (ends == (0, 0) and not room):
+            found.append(Since(low, _sign(ends[0])))
+        else:
+            middle = (low + end) // 2
+            left += [(middle, end), (low, middle)]
+        if not left:
+            return found
+    return None
 
 
 def _sign(value: int) -> int:
