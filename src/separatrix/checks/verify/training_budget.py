@@ -16,17 +16,19 @@ from separatrix.tasks.resized import read_longer, read_stages
 
 MOST = 10**12
 """Nothing that is counted in a training run is more."""
-COUNTED = {"steps": 1, "batch": 1, "width": 1, "hidden": 0, "tested": 1, "parameters": 1}
+COUNTED = {"hidden": 0, "plateau": 0} | dict.fromkeys(
+    ("steps", "batch", "width", "tested", "parameters"), 1
+)
 """Integers of the budget, each with the smallest that is possible."""
-REAL = {"learning_rate": (0.0, 1e6), "weight_decay": (0.0, 1e6), "stop_at": (0.0, 2.0)}
+REAL = {"learning_rate": (0.0, 1e6), "weight_decay": (0.0, 1e6)} | {
+    "stop_at": (0.0, 2.0),
+    "seconds": (0.0, 1e9),
+}
 """Other numbers of the budget, each with the range it lies in. Accuracies are at most 1, so that
 training never stops early at 2.
 """
 ZERO = ("weight_decay", "seconds")
 """Those that may be 0."""
-EARLIER = {*COUNTED, *REAL, "optimiser", "steps_done"}
-"""The budget of records that a plain loop of AdamW made, and what it calls its optimiser."""
-EARLIER_OPTIMISER = "AdamW"
 WORDS = {
     "optimiser": ("muon", "adamw"),
     "schedule": ("cosine", "constant", "linear"),
@@ -36,7 +38,7 @@ WORDS = {
 STOPPED = ("solved", "plateau", "steps", "seconds", "diverged")
 """What ends a training."""
 TEXTS = ("curriculum", "longer")
-BUDGET = {*EARLIER, *WORDS, *TEXTS, "seconds", "plateau", "stopped"}
+BUDGET = {*COUNTED, *REAL, *WORDS, *TEXTS, "steps_done", "stopped"}
 LATER = {"warmup", "rule", "formats"}
 """What a budget says only where it is not as it always was."""
 FORMATS = ("bf16", "fp16")
@@ -51,7 +53,7 @@ class Trained(NamedTuple):
     longer: tuple[Task, ...]
     """The tasks at longer sizes that it was tested on."""
     stopped: tuple[str, ...]
-    """What ended each seed; nothing in records of earlier versions."""
+    """What ended each seed."""
     drawn: int
     """Prompts of the task itself that each seed that was tested has trained on, at least."""
     formats: tuple[str, ...] = ()
@@ -68,21 +70,13 @@ def read_budget(record: Measurement, task: Task) -> Trained:
     SeparatrixError for sizes that the task does not have.
     """
     budget = record.budget
-    earlier = set(budget) == EARLIER
-    if not (earlier or set(budget) - LATER == BUDGET) or budget["tested"] != record.total:
+    if set(budget) - LATER != BUDGET or budget["tested"] != record.total:
         raise EvidenceError(
             "the budget has missing or unknown entries, or another number of test instances than"
             " the counts"
         )
-    _numbers(budget, earlier=earlier)
+    _numbers(budget)
     done = _done(record)
-    if earlier:
-        if budget["optimiser"] != EARLIER_OPTIMISER:
-            raise EvidenceError(
-                f"the optimiser is {str(budget['optimiser'])[:40]!r}; records without a schedule"
-                f" are of {EARLIER_OPTIMISER}"
-            )
-        return Trained(task.length, (), (), 0)
     for name, known in WORDS.items():
         if budget[name] not in [*known]:
             raise EvidenceError(
@@ -112,9 +106,8 @@ def read_budget(record: Measurement, task: Task) -> Trained:
     )
 
 
-def _numbers(budget: Mapping[str, Any], *, earlier: bool) -> None:
-    counted = COUNTED if earlier else COUNTED | {"plateau": 0}
-    counted |= {"warmup": 1} if "warmup" in budget else {}
+def _numbers(budget: Mapping[str, Any]) -> None:
+    counted = COUNTED | ({"warmup": 1} if "warmup" in budget else {})
     for name, least in counted.items():
         value = budget[name]
         # a bool is an int to isinstance, but no count
@@ -122,8 +115,7 @@ def _numbers(budget: Mapping[str, Any], *, earlier: bool) -> None:
             raise EvidenceError(
                 f"{name} is {str(value)[:40]!r}; it must be an integer from {least} to 10^12"
             )
-    real = REAL if earlier else REAL | {"seconds": (0.0, 1e9)}
-    for name, (low, high) in real.items():
+    for name, (low, high) in REAL.items():
         value = budget[name]
         positive = name not in ZERO
         if type(value) not in (int, float) or not low <= value <= high or (positive and not value):

@@ -1,4 +1,4 @@
-"""Measurements are checked number by number, those of earlier versions too."""
+"""Measurements are checked number by number."""
 
 from __future__ import annotations
 
@@ -16,57 +16,6 @@ from separatrix.core.numbers.wilson import wilson
 from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
-EARLIER: dict[str, Any] = {
-    "separatrix": 1,
-    "kind": "measurement",
-    "sha256": "41715bd9e429ef92a29ae5fe37e04cf930526f72d00dfd5e89944e5079e0ed92",
-    "body": {
-        "architecture": "full @ head_dim=4, heads=1",
-        "task": "eva:n=4,V=4",
-        "seeds": [0, 1],
-        "correct": [30, 24],
-        "total": 100,
-        "chance": "1/4",
-        "confidence": "0.95",
-        "intervals": [["0.218948", "0.395849"], ["0.166913", "0.332324"]],
-        "budget": {
-            "steps": 40,
-            "batch": 8,
-            "learning_rate": 0.003,
-            "width": 8,
-            "hidden": 4,
-            "weight_decay": 0.01,
-            "tested": 100,
-            "stop_at": 0.995,
-            "optimiser": "AdamW",
-            "steps_done": [40, 40],
-            "parameters": 352,
-        },
-    },
-}
-"""A file that the plain loop of AdamW made, before there was an engine."""
-
-
-def test_a_record_of_an_earlier_version_still_holds() -> None:
-    record = from_envelope(EARLIER)
-    assert isinstance(record, Measurement)
-    assert record.envelope() == EARLIER
-    assert verify_measurement(record)[-1] == NOT_RUN
-    for name, value in (("optimiser", "muon"), ("plateau", 0), ("steps_done", [40, 41])):
-        with pytest.raises(EvidenceError):
-            verify_measurement(replace(record, budget=record.budget | {name: value}))
-    with pytest.raises(EvidenceError, match="longer sizes are said"):
-        verify_measurement(replace(record, longer=({"task": "eva:n=5,V=4"},)))
-    with pytest.raises(EvidenceError, match="drawn twice"):
-        verify_measurement(replace(record, repeats="all of them"))
-
-
-def test_a_file_that_says_that_nothing_is_there_says_so_in_one_way() -> None:
-    body = EARLIER["body"] | {"longer": [], "repeats": ""}
-    with pytest.raises(EvidenceError, match="longer, repeats"):
-        from_envelope(EARLIER | {"body": body})
-
-
 RUN = Run(
     architecture="full @ heads=1, head_dim=4",
     task="parity:n=8",
@@ -82,6 +31,17 @@ RUN = Run(
 )
 PARAMETERS = (3 + 17) * 8 + 4 * 4 * 8 + 3 * 8 + (8 + 1) * 2
 """By hand, as in the tests of records."""
+
+
+def test_a_file_that_says_that_nothing_is_there_says_so_in_one_way() -> None:
+    run = replace(RUN, task="eva:n=8,V=8", curriculum=(), longer=())
+    one = Outcome(seed=0, correct=20, tested=200, steps_done=60, parameters=376)
+    record = measurement(run, [one])
+    assert verify_measurement(record)[-1] == NOT_RUN
+    envelope = record.envelope()
+    body = envelope["body"] | {"longer": [], "answers": []}
+    with pytest.raises(EvidenceError, match="answers, longer"):
+        from_envelope(envelope | {"body": body})
 
 
 def made(solved_after: int = 50) -> Measurement:
