@@ -35,7 +35,6 @@ from separatrix.cli.report import theorems as statements
 from separatrix.cli.report.html import render_html
 from separatrix.cli.report.view import view
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.core.document.markdown import slug
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.bundles import from_bundle, read_json
 from separatrix.stacks.architecture import MECHANISMS
@@ -219,6 +218,12 @@ def parted(source: str, text: str, most: int = LARGEST // 2) -> list[Page]:
             size = len(line.encode()) + 1
         pages[-1].lines.append(line)
     return pages
+
+
+def slug(title: str) -> str:
+    """GitHub's anchor of a heading, by which documents link to each other."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+    return re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
 
 
 def plain(title: str) -> str:

@@ -96,15 +96,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _misused(error: click.ClickException) -> str:
     """A wrong use of a command in one line: what is wrong, and what to type."""
-    message = " ".join(error.format_message().split()).replace(" (env var: 'None')", "")
     context = getattr(error, "ctx", None)
     command = "" if context is None else str(context.info_name)
     if isinstance(error, click.NoSuchOption):
         if hint := former_option(command, error.option_name):
             return f"{error.option_name}: {hint}"
-        likely = set(error.possibilities or ()) - {"--n"}  # one letter resembles another
-        if command in OF_TASKS and not likely:
+        # one letter resembles another, and --help everything of two
+        error.possibilities = sorted({*(error.possibilities or ())} - {"--n", "--help"})
+        if command in OF_TASKS and not error.possibilities:
             return f"No such option: {error.option_name}; sizes stand in the text: seqcomp:L=2,n=64"
+        error.message += "."
+    message = " ".join(error.format_message().split()).replace(" (env var: 'None')", "")
     if isinstance(error, click.MissingParameter) and command in EXAMPLES:
         return f"{message} For example: separatrix {EXAMPLES[command]}"
     more = f"`separatrix {command} --help`" if command in EXAMPLES else "`separatrix --help`"

@@ -311,9 +311,10 @@ def used(asked: Asked, said: str, use: str, words: Sequence[str] | None = None) 
     it where these are given. Raises SpecError, and UnknownNameError for a use that is none.
     """
     uses = COMMANDS[str(asked.ctx.info_name)]["uses"]
-    if words is not None and use not in uses:
+    actions = [one for one in uses if not one.isupper()]
+    if words is not None and use not in actions:
         where = f" on `{said.rpartition(' ')[0]}`"
-        raise UnknownNameError.of("action", use[:60], uses, where=where)
+        raise UnknownNameError.of("action", use[:60], actions, where=where)
     takes = uses.get(use, "").split()
     # a word's name, and one that works
     places = dict(one.split(":") for one in takes if ":" in one)

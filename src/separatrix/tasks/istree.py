@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from separatrix.core.numbers.binomials import Partitions
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.core.numbers.partitions import Partitions
 from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens

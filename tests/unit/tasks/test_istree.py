@@ -15,7 +15,7 @@ from support.counted_classes import counted_classes
 from support.each import each
 
 from separatrix.core.errors import SizeError, Undecided, UnknownNameError
-from separatrix.core.numbers.partitions import Partitions
+from separatrix.core.numbers.binomials import Partitions
 from separatrix.tasks import IsTree, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.shortcuts.shapes import cycles

@@ -135,13 +135,6 @@ def design(asked: Asked) -> Told:
     """
     from separatrix.cli.report.pareto import design_document, design_json
 
-    if not asked.task:
-        raise SpecError(
-            "--task is missing; name at least one, such as --task seqcomp:L=2 (`separatrix list"
-            " tasks` lists all)"
-        )
-    if asked.cache is None:
-        raise SizeError("--cache is missing; give the budget with its unit, such as --cache 2GiB")
     budget = parse_bits(asked.cache, what="--cache")
     model = stack(asked.base) if asked.base is not None else None
     own = model.context if model is not None else None

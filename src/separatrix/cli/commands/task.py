@@ -46,7 +46,7 @@ def task(asked: Asked) -> Answer:
     """
     name, *others = asked.words
     if name == "results":
-        used(asked, "task results", name)
+        used(asked, "task results", "RESULTS")
         from separatrix.cli.commands.results import results
 
         return results(others, out=asked.out)

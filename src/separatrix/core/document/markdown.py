@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from separatrix.core.document.parts import Fold, Heading, Line, Part, Plot, Table
@@ -15,12 +14,6 @@ def plain(text: str) -> str:
     for mark in ("\\", "|", "*", "_", "<", "["):
         text = text.replace(mark, f"\\{mark}")
     return text
-
-
-def slug(title: str) -> str:
-    """GitHub's anchor of a heading, by which documents link to each other."""
-    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
-    return re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -430,8 +430,8 @@ OPTIONS: dict[str, Any] = {
     ("changed", "said"),
     [
         ({"cache": "2"}, "--cache: '2'"),
-        ({"cache": None}, "--cache is missing"),
-        ({"task": None}, "--task is missing"),
+        ({"cache": None}, "Missing option '--cache'"),
+        ({"task": None}, "Missing option '--task'"),
         ({"task": ["evaa"]}, "you mean 'eva'?"),
         ({"context": "0"}, "context is 0"),
         ({"context": "1" + "0" * 30}, "from 1 to 1,000,000,000,000"),
