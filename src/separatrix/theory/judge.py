@@ -59,7 +59,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction(
             "lookup", ("cgram", "recall", "mqar", "noisy-recall", "twosum"), recall.lookup
         ),
-        Construction("copying", ("copying",), recall.copying, start_token=False),
+        Construction("copying", ("copying",), recall.copying),
         Construction("counting", ("counting",), contents.counting),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True),
         steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),

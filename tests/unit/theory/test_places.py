@@ -428,6 +428,9 @@ def test_each_layer_counts_runs_that_the_one_before_could_not_resolve(
         ("window(size=60, heads=23)*2 + full*2", 35, 4, [0, 1]),
         ("window(size=60, heads=23)*2 + full*2", 36, None, [0, 1, 2]),
         ("full*2 + gdn", 62, None, [0, 1]),
+        # beside 41 others the start token is out of reach, also where those are the whole prompt
+        ("window(size=42, heads=41) + full(heads=1)*2", 20, 3, [0]),
+        ("window(size=41, heads=41) + full(heads=1)*2", 20, None, [0, 1]),
     ],
 )
 def test_looking_back_tells_places(layers: str, n: int, many: int | None, told: list[int]) -> None:
