@@ -248,7 +248,7 @@ def flags_wanted(stack: Architecture, tokens: int) -> Want:
         carries = Attending(stack, 0, part, head).flags_carry(tokens)
         return Slot(start=part.rotation.dims // 2 - 1) if carries else None
 
-    return Want(holds, f"{content.said}, or a pair that {tokens:,} tokens turn by 41 degrees")
+    return Want(holds, f"{content.said}, or a pair turned up to 41 degrees by {tokens:,} tokens")
 
 
 def _head(part: Full | Fox | Latent) -> Any:

@@ -502,3 +502,5 @@ def test_a_flag_is_not_told_where_the_slowest_pair_turns_too_far() -> None:
     ):
         verdict = judge(stack, parse_task(f"twosum:n={n},M=4,form={form}"))[0]
         assert (verdict.theorem == "lookup") == solved, (n, form)
+    with pytest.raises(SizeError, match="up to 41 degrees"):
+        construct(parse_task("twosum:n=4070,M=4,form=decision"), stack, "induction-twosum")

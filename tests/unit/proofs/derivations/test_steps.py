@@ -10,6 +10,7 @@ import torch
 from support.each import each
 
 from separatrix.core.errors import CheckFailed
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.base.softmax import SoftmaxMixer
@@ -121,6 +122,24 @@ def test_scores_lie_within_wherever_both_tokens_stand(spec: str, format: str, mo
         real = (q.to(summed) @ k.to(summed).T).double().numpy()
         assert (real <= top.queries @ top.keys.T + errors).all()
         assert (real.diagonal() >= top.own - errors[:, 0]).all()
+
+
+def test_keys_that_are_alike_but_for_the_end_of_float64_are_one_value() -> None:
+    """A norm in float64 leaves them so: 8,192 codes of 13 bits had 68 values in a pair."""
+    rotation = Rotation(90, 2)
+    rng = np.random.default_rng(0)
+    keys = rng.choice([-1.0, 1.0], (200, 2)) * 6.27 * (1 + rng.random((200, 2)) * 2.0**-48)
+    queries = rng.standard_normal((200, 2))
+    told = at_any_distance(queries, keys, rotation, 1, arithmetic("fp32"))
+    apart = np.outer(queries[:, 0], keys[:, 0]) + np.outer(queries[:, 1], keys[:, 1])
+    most = told.queries @ told.keys.T
+    assert told.keys.shape[1] < 64
+    assert (apart <= most).all()
+    assert (told.own <= apart.diagonal()).all()
+    with pytest.raises(CheckFailed, match="200 values in one pair"):
+        at_any_distance(
+            queries, keys * (1 + rng.random((200, 2)) / 8), rotation, 1, arithmetic("fp32")
+        )
 
 
 def _at(made: SoftmaxMixer, row: torch.Tensor, place: int) -> list[torch.Tensor]:

@@ -50,12 +50,20 @@ def at_any_distance(
         if rotation is None or not (x.any() or y.any()) or not keys[:, both].any():
             continue
         values, which = np.unique(keys[:, both], axis=0, return_inverse=True)
+        near = 0.0
+        if len(values) > MOST_VALUES:
+            # alike but for what float64 leaves of a norm
+            near = float(np.ldexp(1.0, np.frexp(np.abs(keys[:, both]).max())[1] - 40))
+            grid = np.rint(keys[:, both] / near) * near
+            values, which = np.unique(grid, axis=0, return_inverse=True)
         if len(values) > MOST_VALUES:
             raise CheckFailed(f"keys that turn have {len(values):,} values in one pair")
         # a product with the conjugate
         real = np.outer(x, values[:, 0]) + np.outer(y, values[:, 1])
         other = np.outer(y, values[:, 0]) - np.outer(x, values[:, 1])
         low, high = _arc(real, other, pair, rotation, most, arithmetic)
+        lost = near * (np.abs(x) + np.abs(y))[:, None]
+        low, high = low - lost, high + lost
         found.append((high, np.eye(len(values))[which]))
         own += low[np.arange(len(x)), which[: len(x)]]
     columns = [np.concatenate(rows, 1) for rows in zip(*found, strict=True)]
