@@ -18,7 +18,7 @@ from separatrix.core.numbers.selection import selection_lead
 from separatrix.mixers import mixer as mixer_for
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import MQAR, Copying, Task, parse_task
+from separatrix.tasks import MQAR, Copying, KHop, Task, parse_task
 from separatrix.theory import judge, recheck
 from separatrix.theory.solves.places import full_heads
 from separatrix.theory.solves.recall import wanted_by
@@ -177,6 +177,35 @@ def test_strings_are_copied_by_two_heads_that_address_places(dtype: torch.dtype)
     assert (answers[due] == drawn.targets[due]).all()
 
 
+def looked_up(
+    stack: Architecture,
+    dtype: torch.dtype,
+    asked: torch.Tensor,
+    own: torch.Tensor,
+    value: torch.Tensor,
+    *,
+    single: bool = False,
+) -> torch.Tensor:
+    """What a head of one layer reads that compares these bits in slow pairs."""
+    (_, tokens, bits), read = own.shape, value.shape[-1]
+    how = next(full_heads(stack)).slow(bits, 1, tokens, single=single)
+    assert how is not None
+    space = Spaces(asked=bits, own=bits, value=read, found=read)
+    model = empty_model(
+        Copying(n=2, V=2), stack, width=space.width, hidden=0, bos=True, placed=False
+    )
+    Reader((0, 0)).write_slow(
+        model,
+        InPairs(how, bits, 1, tokens),
+        query=[(space["asked"], 8.0)],
+        key=[(space["own"], 8.0)],
+        value=[(space["value"], 1.0)],
+        target=space["found"],
+    )
+    x = torch.cat([asked, own, value, 0 * value], -1).to(dtype)
+    return softmax_head(model, (0, 0)).to(dtype)(x).float()[..., space["found"]]
+
+
 @torch.no_grad()
 @pytest.mark.parametrize(("form", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
 @pytest.mark.parametrize("norm", ["", ", qk_norm=head"])
@@ -248,18 +277,82 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
     behind = number(run(model, space, "found", mark=mark, code=codes[place]))
     wanted = (torch.arange(tokens) - behind).clamp(0)
 
-    model, space = layer(asked=bits, own=bits, value=4, copied=4)
-    how = heads.slow(bits, 1, tokens)
-    assert how is not None
-    Reader((0, 0)).write_slow(
-        model,
-        InPairs(how, bits, 1, tokens),
-        query=[(space["asked"], 8.0)],
-        key=[(space["own"], 8.0)],
-        value=[(space["value"], 1.0)],
-        target=space["copied"],
-    )
-    held = {"asked": codes[wanted], "own": codes[place], "value": codes[ids][..., :4]}
-    copied = number(run(model, space, "copied", **held))[:, 1:].numpy()
+    found = looked_up(one, dtype, codes[wanted], codes[place], codes[ids][..., :4])
+    copied = number(found)[:, 1:].numpy()
     due = drawn.targets >= 0
     assert (copied[due] == drawn.targets[due]).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("form", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+@pytest.mark.parametrize("norm", ["", ", qk_norm=head"])
+def test_hops_are_made_where_rotations_turn_every_dimension(
+    form: str, dtype: torch.dtype, norm: str
+) -> None:
+    """Where places are told, and each token knows the letter before it: the latest token with its
+    own letter before it is looked up by two binary digits of its place at a time. Then each token
+    reads what the one that it points to knows, which doubles the hops.
+    """
+    task = KHop(n=40, V=5, k=6, shift="random")
+    parts = f"full(rope=true, rope_base=500000, head_dim=64, heads=4, kv_heads=2{norm})"
+    stack = Architecture.parse(f"{parts}*10 @ positions=none, {form}")
+    verdict = next(v for v in judge(stack, task) if v.theorem == "k-hop")
+    recheck(verdict)
+    # 5^3 places, the token before, 6 digits two by two, and 6 hops are 110
+    assert verdict.numbers["layers"] == 3 + 1 + 3 + 3
+    assert judge(Architecture.parse(f"{parts}*9 @ positions=none"), task)[0].status == "OPEN"
+    one = Architecture.parse(f"{parts} @ positions=none")
+    drawn = task.draw(50, np.random.default_rng(5))
+    # the start token has a letter of its own, and so has none
+    ids = torch.nn.functional.pad(torch.from_numpy(drawn.tokens), (1, 0), value=task.V)
+    tokens, place, letter = task.n + 1, 6, 3
+    codes = 2.0 * (torch.arange(64)[:, None] >> torch.arange(6) & 1) - 1
+    highest = torch.arange(6).flip(0)
+    where = codes[torch.arange(tokens)][:, highest].expand(len(ids), tokens, place)
+    letters = codes[ids][..., :letter]
+    before = torch.cat([codes[task.V, :letter].expand(len(ids), 1, letter), letters[:, :-1]], 1)
+    own = torch.cat([before, where], -1)
+
+    # the digits of the latest such place so far; what is not asked for is 0
+    asked = torch.cat([letters, torch.zeros(len(ids), tokens, place)], -1)
+    some = torch.ones(len(ids), tokens, dtype=torch.bool)
+    for first in range(letter, letter + place, 2):
+        found = torch.zeros(len(ids), tokens, dtype=torch.bool)
+        for value in range(4):
+            tried = asked.clone()
+            tried[..., first : first + 2] = torch.tensor(
+                [2.0 * (value >> 1) - 1, 2.0 * (value & 1) - 1]
+            )
+            read = looked_up(one, dtype, tried, own, own, single=True)
+            differs = ((tried - read).abs() * (tried != 0)).sum(-1)
+            here = differs < 1
+            asked = torch.where(here[..., None], tried, asked)
+            found |= here
+            # a later value starts from the same digits before
+        some &= found
+    pointer = ((asked[..., letter:] > 0).long() << highest).sum(-1)
+    pointer = torch.where(some, pointer, 0)
+    # the start token points to itself
+    pointer[:, 0] = 0
+
+    # behind a jump: the place that twice as many hops lead to, and the letter where k says so
+    reached = torch.arange(tokens).expand(len(ids), tokens)
+    for digit in range(task.k.bit_length()):
+        known = torch.cat([codes[pointer], codes[reached]], -1)
+        read = looked_up(
+            one,
+            dtype,
+            codes[pointer],
+            codes[torch.arange(tokens)].expand(len(ids), tokens, 6),
+            known,
+        )
+        ahead = (read > 0).long()
+        twice, there = (
+            (ahead[..., at] << torch.arange(6)).sum(-1) for at in (slice(6), slice(6, 12))
+        )
+        if task.k >> digit & 1:
+            reached = there
+        pointer = twice
+    answers = ids.gather(1, reached[:, -1:])[:, 0]
+    assert (answers.numpy() == drawn.targets).all()
+    assert set(drawn.targets.tolist()) == set(range(task.V + 1))

@@ -65,7 +65,7 @@ THEOREMS: dict[str, Theorem] = {
         steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
         Construction("equality", ("equality",), contents.equality),
         Construction("neighbour", ("neighbour",), contents.neighbour),
-        Construction("k-hop", ("khop",), steps.k_hop, embedded=True),
+        Construction("k-hop", ("khop",), steps.k_hop),
         Construction("encoder", ("seqcomp",), steps.encoder, embedded=True, both_ways=True),
         Construction("tightness", states.TOTAL, states.tightness, embedded=True),
         Construction("state-tracking", _TRACKED, states.state_tracking),

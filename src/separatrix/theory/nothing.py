@@ -180,8 +180,11 @@ def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
 
 def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
     if architecture.positions != "embedded":
-        said = "k hops are built where embeddings give every token its place"
-        return _lack(said, "built where embeddings give places")
+        said = (
+            "its full layers are not shown in turn to tell tokens their places, to bring each the"
+            " one before it, to find the latest one of a letter and to double the hops"
+        )
+        return _lack(said, "no layers tell places, search and hop")
     depth = task.k.bit_length() + 1
     found = len({one.layer for one in full_heads(architecture)})
     if found >= depth:

@@ -55,7 +55,7 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("full(rope=true)*2 @ positions=none", QUESTIONS["c-grams"], "every key dimension"),
         ("full*2 @ head_dim=8", QUESTIONS["c-grams"], "in 8 key dimensions"),
         ("full @ positions=none", QUESTIONS["several needles"], "see no places"),
-        ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "give every token"),
+        ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "double the hops"),
         ("full(rope=true)*4 @ positions=none", QUESTIONS["copying"], "tells 625 of 4,098"),
         ("full(rope=true)*6 @ positions=none", QUESTIONS["copying"], "behind the layers"),
         ("full*3", QUESTIONS["hops"], "4 hops take 4"),

@@ -119,12 +119,19 @@ class Slow:
 
 @lru_cache(maxsize=1024)
 def slow_bits(
-    rotation: Rotation, tokens: int, bits: int, many: int, format: str, *, normed: bool = False
+    rotation: Rotation,
+    tokens: int,
+    bits: int,
+    many: int,
+    format: str,
+    *,
+    normed: bool = False,
+    single: bool = False,
 ) -> Slow | None:
     """How two of so many tokens compare the bits of `many` of them in the slowest pairs, most
     clearly; None where pairs are too few or turn too far, or the format is another. `normed`:
     behind a norm of queries and keys, which a pair that no query asks with keeps as long where
-    there is no token.
+    there is no token; `single`: one bit in a pair alone, so that a query may ask for some of them.
 
     A query asks in the middle of what a pair turns over all tokens, and is off by a_r = theta_r
     (tokens - 1) / 2 at most. A bit alone in a pair has the weight w_r = 1 / cos(a_r / 2)^2: where
@@ -158,7 +165,7 @@ def slow_bits(
                 weight = 1 / (1 - off.sin())
                 both.append(weight * (1 - off.cos()) + 2 * weight * ((6 + normed) * unit + rest))
         found: list[Slow] = []
-        for doubled in range(bits // 2 + 1):
+        for doubled in range(1 if single else bits // 2 + 1):
             first, last = many * doubled, many * (bits - doubled)
             if first <= len(both) and last <= len(alone):
                 lost = sum([*both[:first], *alone[first:last]], arb(0))

@@ -14,7 +14,7 @@ from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_b
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
-from separatrix.theory.solves.room import EMBEDDED, WIDE, in_turn
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, in_turn
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -143,7 +143,9 @@ class Attending:
             self.part.rotation, tokens, written or self.head.format, normed=self.part.rounded_again
         )
 
-    def slow(self, bits: int, many: int, tokens: int, *, written: str = "") -> Slow | None:
+    def slow(
+        self, bits: int, many: int, tokens: int, *, written: str = "", single: bool = False
+    ) -> Slow | None:
         """How the bits of `many` tokens are compared in the slowest pairs of rotations that turn
         every key dimension, and those of one read; in the head's format or in the one it is written
         in. None where too little of their lead is left, or nothing is known.
@@ -157,8 +159,19 @@ class Attending:
         placed = self.architecture.positions in ("embedded", "none")
         if not placed or not head.has_room(0, bits):
             return None
-        found = slow_bits(rotation, tokens, bits, many, written or head.format, normed=normed)
+        form = written or head.format
+        found = slow_bits(rotation, tokens, bits, many, form, normed=normed, single=single)
         return found if found and found.left >= LEAST_LEFT else None
+
+    def finds(self, address: int, payload: int, tokens: int, *, single: bool = False) -> bool:
+        """Whether a head compares so many bits that every one of so many tokens has, and reads so
+        many: in dimensions that no rotation turns, or in slow pairs; `single`: or some of them.
+        """
+        still = address + TAGS <= min(self.content_dims, MOST_ADDRESS_BITS)
+        if still and self.head.has_room(address + TAGS, payload):
+            return True
+        slow = self.slow(address, 1, tokens, single=single)
+        return slow is not None and self.head.has_room(0, payload)
 
     def blank_beside(self, payload: int, tokens: int) -> bool:
         """Whether a start token can take the weight of queries whose offset holds no token."""

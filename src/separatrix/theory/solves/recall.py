@@ -134,13 +134,7 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     def finds_mark(one: Attending) -> bool:
         return one.layer > behind and one.flags_carry(tokens) and one.head.has_room(1, address)
 
-    def looks_up(one: Attending) -> bool:
-        still = address + TAGS <= min(one.content_dims, MOST_ADDRESS_BITS)
-        if still and one.head.has_room(address + TAGS, values):
-            return True
-        return one.slow(address, 1, tokens) is not None and one.head.has_room(0, values)
-
-    layers = heads_in_turn(architecture, finds_mark, looks_up)
+    layers = heads_in_turn(architecture, finds_mark, lambda one: one.finds(address, values, tokens))
     if told < tokens or layers is None:
         return None
     first, second = layers

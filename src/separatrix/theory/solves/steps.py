@@ -18,9 +18,11 @@ from separatrix.theory.solves.places import (
     Attending,
     Places,
     finders,
+    full_heads,
     heads_in_turn,
 )
-from separatrix.theory.solves.room import WIDE, Construction, Room, bits_of
+from separatrix.theory.solves.recall import MOST_AVERAGED, START, Wanted, bringing, told_places
+from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of
 from separatrix.theory.words import Words
 
 _EXACT = 24
@@ -234,6 +236,8 @@ def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
 def k_hop(architecture: Architecture, task: KHop) -> Room | None:
     place, letter = bits_of(task.n + 1), bits_of(task.V)
     # the sizes of what is added up to a score, in the head for the highest digit
+    if architecture.positions != "embedded":
+        return _hops_behind(architecture, task)
     if (1 << place) * (2 * letter + 6) > 1 << _EXACT:
         return None
     depth = task.k.bit_length() + 1
@@ -252,7 +256,45 @@ def k_hop(architecture: Architecture, task: KHop) -> Room | None:
         f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
     )
     numbers = {"address_bits": place, "letter_bits": letter}
-    return Room(said, numbers | {"layers": depth, "first": first})
+    return Room(said, numbers | {"layers": depth, "first": first}, (EMBEDDED,))
+
+
+def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
+    """The same where layers tell tokens their places: the latest token with the same letter before
+    it is looked up digit by digit, and a head asks for each value of a digit.
+    """
+    tokens = task.n + 1
+    # a start token has a letter of its own
+    place, letter = bits_of(tokens), bits_of(task.V + 1)
+    held = place + letter
+    used, told, rests_on = told_places(architecture, tokens)
+    brings = bringing(architecture, Wanted(1, letter), task.n)
+    first, source = next((one for one in brings if one[0] not in used), (-1, ""))
+    if told < tokens or held * tokens > MOST_AVERAGED or first < 0:
+        return None
+    last, left = max(first, *used), place
+    searching, jumps = list[int](), list[int]()
+    for one in full_heads(architecture):
+        if one.layer <= last or len(jumps) == task.k.bit_length():
+            continue
+        digits = one.part.head_shape.heads.bit_length() - 1
+        wide = getattr(one.part, "accumulator_bits", 0) >= 32
+        if left <= 0 and one.finds(place, held, tokens):
+            jumps.append(last := one.layer)
+        elif left > 0 and wide and digits and one.finds(held, held, tokens, single=True):
+            searching.append(last := one.layer)
+            left -= digits
+    if len(jumps) < task.k.bit_length():
+        return None
+    layers = len(used) + 1 + len(searching) + len(jumps)
+    said = (
+        f"{layers} layers solve it: {len(used)} look back until every token knows its place, layer"
+        f" {first + 1} brings every token the one before it, {len(searching)} look digit by digit"
+        f" for the latest one of the same letter ({held} bits compared), and {len(jumps)} double"
+        " the hops"
+    )
+    numbers = {"address_bits": place, "letter_bits": letter, "layers": layers, "first": first}
+    return Room(said, numbers, (*dict.fromkeys((*rests_on, source)), START))
 
 
 def _searches(one: Attending, place: int, letter: int) -> bool:
