@@ -12,10 +12,10 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_220, 2_600),
+    "core": (4_160, 2_600),
     "stacks": (9_520, 5_600),
-    "tasks": (14_306, 8_600),
-    "theory": (8_883, 6_000),
+    "tasks": (14_252, 8_600),
+    "theory": (8_944, 6_000),
     "protocols": (921, 921),
     "cards": (3_830, 3_600),
     "mixers": (9_324, 7_200),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_325, 2_600),
     "training": (6_868, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_521, 4_000),
+    "cli": (8_518, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}
