@@ -70,7 +70,7 @@ SOLVED = {
     "equality": "two full layers (layers {first} and {second})",
     "lookup": "two layers (layers {first} and {second})",
     "copying": "two layers (layers {first} and {second})",
-    "k-hop": "{layers} layers, from layer {first} on",
+    "k-hop": "{layers} layers",
     "block-retrieval": "one sparse layer (layer {layer}), blocks of {block}",
     "question-first": "{bits} bits of state, whatever n",
     "state-tracking": "one layer (layer {layer}), whatever n",
