@@ -14,9 +14,10 @@ import sys
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from separatrix.cards.measured.table import Provenance, Table, read, read_file, result_file
+from separatrix.cards.measured.table import Provenance, Row, Table, read, result_file
 from separatrix.core.document.markdown import table as markdown_table
 from separatrix.core.errors import SeparatrixError, SpecError
 from separatrix.core.evidence.folder import write_atomic
@@ -109,17 +110,22 @@ def waiting() -> str:
     return f"{WAITING}\n\n{markdown_table(columns, rows)}\n"
 
 
+def seeds(row: Row) -> list[Fraction]:
+    """Accuracies at the best rate."""
+    return [] if row.best is None else [seed.accuracy for seed in row.best.trials]
+
+
 def _row(name: str, table: Table) -> tuple[str, ...]:
     found = of_table(table)
     steps = sorted({row.run["steps"] for row in table.rows})
-    solved = sum(row.median >= ENOUGH for row in table.rows)
+    solved = sum(median(seeds(row)) >= ENOUGH for row in table.rows)
     span = f"{steps[0]:,} to {steps[-1]:,}" if len(steps) > 1 else f"{steps[0]:,}"
     many = len(table.rows)
     return (
         name,
         EXPERIMENTS[name].question,
         f"{table.provenance.date}, commit {table.provenance.commit[:10]}",
-        f"{many} of {min(len(row.trials) for row in table.rows)} seeds",
+        f"{many} of {min(len(seeds(row)) for row in table.rows)} seeds",
         f"{solved}",
         f"{many - solved} in {span} steps" if many > solved else "0",
         f"{sum(bool(found.grey(cell)) for cell in found.cells.values())}",
@@ -211,7 +217,8 @@ def main() -> int:
         text = PAGE.read_text(encoding="utf-8")
         old = result_file(STUDY)
         if asked.check:
-            lines, date = said_lines(text), read_file(old).provenance.date
+            kept = read(STUDY)
+            lines, date = said_lines(text), kept.provenance.date if kept else ""
             held = old.read_text(encoding="utf-8") == study(lines, date).text()
             if text == page(text) and held:
                 return 0

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.wilson import wilson
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf import from_config, read_config
+from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task, parse_any_task
 from separatrix.tasks.measured import level
@@ -42,7 +42,7 @@ OWN = "answers.json"
 """What `evaluate --out` writes of a run; the replies stand beside it, a line each."""
 _RIGHT = ("exact_match,answer", "acc,none", "exact_match,none")
 _WEIGHED = "_logprob"
-"""How the harness's tasks end that weigh the right answer."""
+"""How the harness's tasks end that weigh the right answer of NAME, behind as many questions."""
 _MOST = 1 << 26
 """Bytes of a file of results."""
 _COLOURS = {"FAILS": FAILS, "SOLVABLE": SOLVES}
@@ -125,7 +125,7 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
             cell[""] = " ".join(size for size in of if size not in alike)
         columns = [name for name in cells[0] if any(cell[name] for cell in cells)]
         parts.append(Table([[cell[name] or "-" for name in columns] for cell in cells], columns))
-    failing = {row["task"]: row["proved"] for row in rows if _status(row) == "FAILS"}
+    failing = {row["task"]: row["proved"] for row in rows if _proved(row).startswith("FAILS")}
     parts += [Line(f"{task}: {said['statement']}") for task, said in failing.items()]
     parts += map(Line, notes)
     parts.append(
@@ -157,13 +157,9 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _status(row: Mapping[str, Any]) -> str:
-    return "" if row["proved"] is None else row["proved"]["status"]
-
-
 def _ceiling(row: Mapping[str, Any]) -> int | None:
     """The most of random questions that any weights answer, in millionths, where not all."""
-    most = None if row["proved"] is None else row["proved"]["ceiling_millionths"]
+    most = (row["proved"] or {}).get("ceiling_millionths")
     return None if most is None or most >= WHOLE else most
 
 
@@ -187,7 +183,7 @@ def drawing(rows: Sequence[dict[str, Any]]) -> Drawing | None:
     for row in there:
         x, share = float(row["tokens"]), row["right"] / row["total"]
         lines.setdefault(_named(row), []).append((x, share))
-        colour = _COLOURS.get(_status(row), INK)
+        colour = _COLOURS.get(_proved(row).partition(" ")[0], INK)
         low, high = map(float, row["interval"])
         told = f"{row['model']}, {row['task']}: {row['right']} of {row['total']}, {_proved(row)}"
         marks += [Stroke([(x, low), (x, high)], colour, told=told), Dot(x, share, colour, told)]
@@ -209,17 +205,13 @@ def drawing(rows: Sequence[dict[str, Any]]) -> Drawing | None:
     return Drawing(x=axis, y=share_axis(), marks=marks, title=title, below=below)
 
 
-# ---- folders
-
-
 def read_results(folder: Path) -> list[Answered]:
     """What a folder holds of either kind. Raises EvidenceError, naming the file, for one that holds
     none, and for a file that was edited or cut off.
     """
-    own = sorted(folder.rglob(OWN))
-    harness = sorted(folder.rglob("results_*.json"))
-    asked = [one for path in harness for one in _of_harness(path)]
-    found = [*map(_own, own), *_joined(asked)]
+    found = [_own(path) for path in sorted(folder.rglob(OWN))]
+    for path in sorted(folder.rglob("results_*.json")):
+        found += _of_harness(path)
     if not found:
         raise EvidenceError(
             f"{folder}: no results in it: neither {OWN}, which `task NAME evaluate FOLDER --out"
@@ -227,25 +219,6 @@ def read_results(folder: Path) -> list[Answered]:
             " task of separatrix"
         )
     return found
-
-
-def _joined(asked: Sequence[Answered]) -> list[Answered]:
-    """The log-probability that the harness's NAME_logprob found stands beside the answers of NAME,
-    asked of the same model behind as many solved questions.
-    """
-    weighed: dict[tuple[str, str], Answered] = {}
-    answered: list[Answered] = []
-    for one in asked:
-        name, _, manner = one.manner.partition(" ")
-        if name.endswith(_WEIGHED):
-            weighed[one.model, f"{name.removesuffix(_WEIGHED)} {manner}"] = one
-        else:
-            answered.append(one)
-    for place, one in enumerate(answered):
-        beside = weighed.pop((one.model, one.manner), None)
-        if beside is not None:
-            answered[place] = replace(one, log_probability=beside.log_probability)
-    return [*answered, *weighed.values()]
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -286,12 +259,17 @@ def _of_harness(path: Path) -> Iterator[Answered]:
     results, configs = (json_object(data.get(key)) or {} for key in ("results", "configs"))
     counts = json_object(data.get("n-samples")) or {}
     model = _model_of(data)
-    architecture = _architecture_of(model)
+    architecture = described(model, model)
+
+    def of(name: str) -> dict[str, Any]:
+        return json_object(configs.get(name)) or {}
+
     for name, scores in results.items():
-        own = json_object(configs.get(name)) or {}
-        spec = (json_object(own.get("metadata")) or {}).get("spec")
-        if not isinstance(spec, str):
-            # a task of someone else
+        shots, answers = of(name).get("num_fewshot"), name.removesuffix(_WEIGHED)
+        spec = (json_object(of(name).get("metadata")) or {}).get("spec")
+        told = answers != name and answers in results and of(answers).get("num_fewshot") == shots
+        if told or not isinstance(spec, str):
+            # what is told beside the answers of NAME, and a task of someone else
             continue
         many = (json_object(counts.get(name)) or {}).get("effective")
         share = next((scores[key] for key in _RIGHT if key in (json_object(scores) or {})), None)
@@ -302,8 +280,9 @@ def _of_harness(path: Path) -> Iterator[Answered]:
         right = round(share * many)
         if not 0 <= right <= many or abs(share * many - right) > 1e-3 * many:
             raise EvidenceError(f"{path}: {name}: {share} of {many} is no number of right answers")
-        shots = own.get("num_fewshot")
         manner = f"{name} in lm-evaluation-harness, {shots or 0} solved questions first"
+        if of(beside := f"{name}{_WEIGHED}").get("num_fewshot") == shots:
+            scores = {**(json_object(results.get(beside)) or {}), **scores}
         part, weight = scores.get("credit,answer"), scores.get("log_probability,none")
         yield Answered(
             parse_any_task(spec),
@@ -324,11 +303,3 @@ def _model_of(data: Mapping[str, Any]) -> str:
         given = {name.strip(): value.strip() for name, _, value in pairs}
     named = (json_object(given) or {}).get("pretrained") or data.get("model_name")
     return named if isinstance(named, str) and named else "a model without a name"
-
-
-def _architecture_of(name: str) -> Architecture | None:
-    folder = Path(name)
-    try:
-        return read_config(folder) if (folder / "config.json").is_file() else resolve(name)
-    except (SeparatrixError, OSError):
-        return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from operator import attrgetter
 from typing import Any
 
 from separatrix.cards.facts import ASKED, FAR, THOUGHT, CardFacts, Row
@@ -48,12 +47,9 @@ class Asked:
         return "bound" if len(bounds) > 1 and told and statuses != {"SOLVABLE"} else ""
 
     def to_json(self) -> dict[str, Any]:
-        kept = attrgetter(*_KEPT)
-        answers = [dict(zip(_KEPT, kept(answer), strict=True)) for answer in self.answers]
+        kept = ("status", "decides", "theorem")
+        answers = [{name: getattr(one, name) for name in kept} for one in self.answers]
         return {"asks": self.asks, "answers": answers, "kind": self.kind}
-
-
-_KEPT = ("status", "decides", "theorem")
 
 
 def asked_of_all(cards: Sequence[CardFacts]) -> tuple[Asked, ...]:

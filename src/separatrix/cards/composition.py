@@ -1,19 +1,11 @@
-"""Composition on a capability card: how many steps can be done at once, from how many it provably
-fails, and what a chain of thought changes.
-"""
+"""Composition on a card: how many steps at once, from how many it fails, and what thought adds."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
 
-from separatrix.cards.question import (
-    UNDECIDED,
-    Bound,
-    CardLine,
-    Question,
-    beyond,
-)
+from separatrix.cards.question import UNDECIDED, Bound, CardLine, Question, beyond
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.core.numbers.first_size import first_size
@@ -91,19 +83,9 @@ def _solved(
     if verdict is None:
         return []
     words = THEOREMS[verdict.theorem].told(verdict, task(most), architecture, thought=thought)
-    if thought:
-        title = f"composition with chain of thought, L <= {most}"
-        limit = "the heads that ask for offsets"
-        if most == MOST_STEPS:
-            limit = "where the proof was asked for"
-        elif not _fits(context - most - 1, most + 1):
-            limit = f"what {context:,} tokens have room for"
-        elif "address_bits" in verdict.numbers:
-            limit = "the key's room for step tags"
-        why = f"{words.why} The limit of {most} is {limit}."
-    else:
-        up_to = counted_as(most, "step")
-        title = f"composition, L <= {up_to}"
+    up_to, how = counted_as(most, "step"), " with chain of thought" if thought else ""
+    title, why = f"composition{how}, L <= {up_to}", words.why
+    if not thought:
         why = (
             f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
             f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"

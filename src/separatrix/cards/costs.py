@@ -42,20 +42,13 @@ class Serving:
     """
 
     def __post_init__(self) -> None:
-        if type(self.batch) is not int or not 1 <= self.batch <= MOST_BATCH:
+        if self.told == "given" and (room := self.room) is not None and room <= 0:
+            more = f", {format_bytes(-room)} too little" if room else ""
             raise SizeError(
-                f"batch is {self.batch!r}; it must be a number of sequences from 1 to"
-                f" {MOST_BATCH:,}"
+                f"weights of {format_bytes(self.weights or 0)} leave nothing of"
+                f" {format_bytes(self.usable)} of memory{more}; give more memory, or weights in a"
+                " narrower format"
             )
-        if self.memory is not None and self.told == "given":
-            usable, weights = self.usable, self.weights or 0
-            left = usable - -(-weights // self.cards)
-            if left <= 0:
-                more = f", {format_bytes(-left)} too little" if left else ""
-                raise SizeError(
-                    f"weights of {format_bytes(weights)} leave nothing of {format_bytes(usable)} of"
-                    f" memory{more}; give more memory, or weights in a narrower format"
-                )
 
     @classmethod
     def parse(
@@ -99,9 +92,7 @@ class Serving:
 
     @property
     def room(self) -> int | None:
-        """Bits of a card's memory beside its part of the weights, None where either is not known;
-        not above 0 where they are known not to fit.
-        """
+        """Bits of a card's memory beside its part of the weights; None where either is unknown."""
         if self.memory is None or self.weights is None:
             return None
         return self.usable - -(-self.weights // self.cards)
@@ -206,14 +197,11 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
         tuple(found),
         longest,
         known,
-        architecture.uncounted if known is None else _UNREAD,
+        architecture.uncounted if known is None else "they are quantised in a way that is not read",
         table,
         None if grown is None else _meets(served, known, grown.fetched.at(context)),
         "" if served.engine is None else served.engine.said(architecture),
     )
-
-
-_UNREAD = "they are quantised in a way that is not read"
 
 
 def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:

@@ -58,9 +58,7 @@ NOTHING_SPEAKS = (
 THOUGHT = "with chain of thought"
 NEAR = 10
 """How many times the size at the context is near enough to be told in tokens."""
-
 DECLARED = "as its author declares"
-
 SOLVED = {
     "retrieval": "one full layer (layer {layer})",
     "composition": "by its {full_layers} full layers",
@@ -134,14 +132,11 @@ def rows_of(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[Row,
 def opened(asked: str) -> str:
     """The question or topic, `ALL` or `MEASURED`, that `--why` opens. Raises UnknownNameError."""
     folded = asked.strip().casefold()
-    if asked == MEASURED:
-        return MEASURED
-    named = {name.casefold(): name for name in (*ASKED, *TOPICS, ALL)}
-    named |= {text.casefold(): key for key, text in ASKED.items()}
+    known = (*ASKED, *TOPICS, ALL, MEASURED)
+    named = {name: name for name in known} | {text.casefold(): key for key, text in ASKED.items()}
     begun = {key for name, key in named.items() if folded and name.startswith(folded)}
     if folded in named or len(begun) == 1:
         return named.get(folded) or begun.pop()
-    known = (*ASKED, *TOPICS, ALL, MEASURED)
     raise UnknownNameError.of("question", asked.strip(), known, where=" of --why")
 
 
@@ -298,7 +293,6 @@ def card_facts(
     """
     check_context(context)
     asked = tuple(in_turn(architecture, context) if lines is None else lines)
-    said = {"vocabulary": architecture.vocabulary, "context": architecture.context}
     return CardFacts(
         architecture=architecture,
         context=context,
@@ -311,7 +305,7 @@ def card_facts(
         holds=holds(architecture, context),
         defaults=memory.taken_by_default(architecture),
         assumptions=_assumptions(architecture, asked),
-        unknown=tuple(name for name, value in said.items() if value is None),
+        unknown=tuple(x for x in ("vocabulary", "context") if getattr(architecture, x) is None),
     )
 
 

@@ -38,11 +38,6 @@ class Row:
     per_doubling: int
 
     @property
-    def title(self) -> str:
-        """The kind in words."""
-        return KINDS[self.kind]
-
-    @property
     def growth(self) -> str:
         """What it becomes: its size at any length, or by how much it grows."""
         if self.limit is not None:
@@ -121,12 +116,6 @@ def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, 
     return dict(sorted(largest.items()))
 
 
-FORMAT = "format"
-"""Written in specs without its name: "fp32"."""
-_LIKE_HEADS = "kv_heads"
-"""The one size that is another's where it is not given, and that every cache depends on."""
-
-
 def taken_by_default(architecture: Architecture) -> tuple[str, ...]:
     """Sizes that the text of a spec leaves open, as specs write them: "heads=4", "fp32"; with the
     mechanism's name where the text gives the same size to another. Empty for models of files.
@@ -143,12 +132,12 @@ def taken_by_default(architecture: Architecture) -> tuple[str, ...]:
                 if size not in sizes:
                     left.setdefault(size, {})[name] = value
     found: list[str] = []
-    for size, values in sorted(left.items(), key=lambda item: item[0] == FORMAT):
+    for size, values in sorted(left.items(), key=lambda item: item[0] == "format"):
         one, *others = sorted(set(values.values()))
         if others or size in given:
             found += [f"{name}.{size}={value}" for name, value in values.items()]
         else:
-            found.append(one if size == FORMAT else f"{size}={one}")
+            found.append(one if size == "format" else f"{size}={one}")
     return tuple(found)
 
 
@@ -157,9 +146,9 @@ def _by_default(part: Mechanism) -> dict[str, str]:
     turns = part.sizes().get("rope", True)
     same = {f.name: f.default for f in fields(part) if getattr(part, f.name) == f.default}
     return {
-        name: "heads" if name == _LIKE_HEADS else str(value)
+        name: "heads" if name == "kv_heads" else str(value)
         for name, value in same.items()
-        if (name in (FORMAT, _LIKE_HEADS) or (type(value) is int and value > 0))
+        if (name in ("format", "kv_heads") or (type(value) is int and value > 0))
         and (turns or not name.startswith("rope_"))
     }
 

@@ -127,7 +127,6 @@ class CardLine:
 
 
 BEYOND = "At this context no theorem here rules it out."
-NO_HELP = "Letting the model write before it answers does not help."
 UNDECIDED = Words(
     "",
     "Neither a bound nor a construction of this program covers it. That is a statement about the"
@@ -164,8 +163,6 @@ class Question:
     """Whether it is asked at its own size only: a bound on more of the kind is another question."""
     steps: tuple[int, int] = (0, 0)
     """Of its lines."""
-    told: Callable[[Architecture, CardLine], str] | None = None
-    """The text of its first line, where that says more than the theorem."""
 
     @property
     def task(self) -> Task:
@@ -174,20 +171,15 @@ class Question:
 
     def fails(self, n: int, theorem: Theorem) -> str:
         """What FAILS from n on means."""
-        plural = "" if n == 1 else "s"
-        failed = self.failed.format(
-            n=number(n), s=plural, half=number(n // 2), most=theorem.n_shown(n)
-        )
+        half, most = number(n // 2), theorem.n_shown(n)
+        failed = self.failed.format(n=number(n), s="" if n == 1 else "s", half=half, most=most)
         return f"Whatever its weights, the model {failed}"
 
     def answer(self, architecture: Architecture) -> list[CardLine]:
         """The lines that answer it at the context: SOLVABLE, or FAILS where a prompt within it
         fails, or else the bound that lies beyond.
         """
-        lines = self._lines(architecture)
-        first, *others = (replace(line, steps=self.steps) for line in lines)
-        text = first.text if self.told is None else self.told(architecture, first)
-        return [replace(first, text=text), *others]
+        return [replace(line, steps=self.steps) for line in self._lines(architecture)]
 
     def _lines(self, architecture: Architecture) -> list[CardLine]:
         here = judge(architecture, self.task)[0]
@@ -225,7 +217,7 @@ class Question:
         first = line(self.title, self.fails(n, theorem))
         lines = [first if far else replace(first, grade=grade(architecture, self.task))]
         if self.after_thought and theorem.after_thought:
-            means = "The bound is the same if the model writes first." if far else NO_HELP
+            means = "The bound is the same if the model writes first."
             lines.append(replace(line(self.after_thought, means, thought=True), thought=True))
         return lines
 

@@ -1,22 +1,20 @@
 """The questions of a capability card: families of tasks at the context, each with what an answer to
-it means; and which layers can turn their state over, which is what state tracking takes.
+it means.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from math import isqrt
 
 from separatrix import tasks
-from separatrix.cards.question import UNDECIDED, CardLine, Question
-from separatrix.stacks.architecture import Architecture, Layer
+from separatrix.cards.question import UNDECIDED, Question
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
 from separatrix.tasks.sums import Form
 from separatrix.theory.fails.p_parity import layer_settles, standstill
 from separatrix.theory.solves.recall import known_before, question_first
-from separatrix.theory.words import KNOWN, Words, counted_as, title_of
-from separatrix.theory.written import NOT_BUILT, recipe_in
+from separatrix.theory.words import KNOWN, Words, counted_as
 
 DEFAULT_VOCABULARY = 50_000
 SHORTEST = 12
@@ -29,8 +27,6 @@ DEEPEST = LARGEST_SIZE // 2
 THINGS = 5
 """That permutations move."""
 HOPS = 8
-HOP_LETTERS = 64
-LEAST_LETTERS = 4
 NOISE = 16
 MARKS = 3
 """Of copying."""
@@ -111,20 +107,7 @@ def one_of_facts(context: int, values: int) -> Question:
         ),
         failed="answers some recall question wrongly once the prompt holds {n} fact{s}.",
         after_thought="recall with chain of thought",
-        told=_way_out,
     )
-
-
-def _way_out(architecture: Architecture, line: CardLine) -> str:
-    """Recall, with the way out where a recurrence that knows the question need not keep all."""
-    task = known_before(values_of(architecture))
-    asked = question_first(architecture, task)
-    if line.status == "SOLVABLE" or asked is None:
-        return line.text
-    bits = asked.numbers["key_bits"] + asked.numbers["answer_bits"] + 1
-    built = recipe_in("question-first", task, architecture)[0]
-    said = "`construct` builds it" if built else NOT_BUILT
-    return f"{line.text}; asked before the facts: solvable in {bits} bits, whatever n ({said})"
 
 
 def _one_of_pairs(context: int, values: int, place: Place) -> Question:
@@ -153,7 +136,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
     ids, even = max(4, values), context // 2 * 2
     # no pair shares its key or its value with another one
     pairs = min(context // 4, ids // 2 - 1)
-    hopped = min(HOP_LETTERS, context // (HOPS + 1))
+    hopped = min(64, context // (HOPS + 1))
     asked = {
         "needle": Question(
             title="a needle: one of 2 facts amid filler",
@@ -190,7 +173,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
             failed="continues some prompt of {n} tokens wrongly.",
         ),
     }
-    if hopped >= LEAST_LETTERS:
+    if hopped >= 4:  # letters that a prompt of hops takes
         asked["hops"] = Question(
             title=f"{HOPS} hops from each token to what followed it before (k-hop)",
             size=context,
@@ -220,53 +203,31 @@ def _two_sum(context: int, form: Form) -> Question:
     )
 
 
-_TURNS = "can turn its state over"
-_DIAGONAL = "diagonal, not covered by Theorem P"
-
-
-def _does(layer: Layer) -> str:
-    """What a layer can do for state tracking."""
-    if any(part.turning is not None for part in layer):
-        return _TURNS
-    recurrent = [part for part in layer if part.group == "recurrent"]
-    if layer_settles(layer) is not None:
-        return "moves one way while a token repeats" if recurrent else "sees the last tokens only"
-    if any(part.reading for part in layer):
-        return "reads at a fixed depth"
-    if len(recurrent) < len(layer):
-        return "sees places, or is not covered"
-    if all(part.is_diagonal for part in layer):
-        return _DIAGONAL
-    return "shrinks its state along a key, not shown to turn it over"
-
-
 def _untracked(architecture: Architecture, *, complete: bool) -> Words:
-    """What is said where no theorem with an n decides: what the layers do, by kind, and what is
-    known without an n. `complete`: whether the question is complete for NC^1, as products in S_5
-    are and parity is not.
+    """What is said where no theorem with an n decides: what is known without an n, or lacks.
+    `complete`: whether the question is complete for NC^1, as products in S_5 are and parity is not.
     """
-    kinds: Counter[str] = Counter()
-    for layer, times in architecture.counted():
-        if title := title_of(layer):
-            kinds[f"{title} ({_does(layer)})"] += times
-    listed = ", ".join(f"{times:,} {kind}" for kind, times in kinds.items())
     layers = [layer for layer, _ in architecture.counted()]
     parts = [part for layer in layers for part in layer]
-    does = {_does(layer) for layer in layers}
     if all(layer_settles(layer) is not None for layer in layers):
         # without places Theorem P names an n, which may be out of reach
         named = standstill(architecture) is not None
         short = "fails, but beyond 10^12 tokens" if named else "fails at some length, no n is known"
-        return Words(f"{short}: {listed}", KNOWN["aperiodic"].statement, short)
+        return Words(short, KNOWN["aperiodic"].statement, short)
     shallow = (p.group in ("full", "windowed") or layer_settles((p,)) is not None for p in parts)
     if complete and all(shallow):
         short = "fails at some length if TC0 != NC1"
-        return Words(f"{short}: {listed}", KNOWN["tc0"].statement, short)
-    if _TURNS in does:
+        return Words(short, KNOWN["tc0"].statement, short)
+    if any(part.turning is not None for part in parts):
         why = (
             "Layers that turn their state over follow many things where there is room: for five"
             " that takes ten key numbers per head, four updates per token, and no convolution, norm"
             " or gate around them."
         )
-        return Words(listed, why, "no room for the construction that is known")
-    return Words(listed, UNDECIDED.why, "no theorem about these recurrences" * (_DIAGONAL in does))
+        return Words("", why, "no room for the construction that is known")
+    diagonal = any(
+        all(p.group == "recurrent" and p.is_diagonal for p in layer)
+        and layer_settles(layer) is None
+        for layer in layers
+    )
+    return UNDECIDED._replace(short="no theorem about these recurrences" * diagonal)

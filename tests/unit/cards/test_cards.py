@@ -302,17 +302,14 @@ def test_eight_hops_take_five_full_layers() -> None:
         assert row.status == status
 
 
-def test_what_ends_a_chain_of_thought_is_named() -> None:
-    """More of what is named, and more steps are written."""
+def test_what_ends_a_chain_of_thought() -> None:
+    """More of it, and more steps are written: heads that ask for offsets, or room for tokens."""
     by_offset = "full*2 @ rope=true, positions=none, head_dim=128"
     few, more = (_written(f"{by_offset}, heads={heads}", 4096) for heads in (8, 10))
-    assert "heads that" in few.explain
     assert (few.steps, more.steps) == ((0, 4), (0, 5))  # 2 L - 1 heads
     short, longer = (_written("full*2", context) for context in (40, 43))
     # 12 steps of tables of 2 entries, 2 tokens more, and 12 that are written
-    assert "40 tokens" in short.explain
     assert (short.steps, longer.steps) == ((0, 12), (0, 13))
-    assert "asked for" in _written("full*2", 4096).explain
 
 
 def _written(spec: str, context: int) -> CardLine:

@@ -47,7 +47,7 @@ def test_another_rule_is_grey() -> None:
 
 def test_what_stopped_and_fails_on_fresh_prompts_is_not_solved() -> None:
     one = table({"a": (100,)}).rows[0]
-    (trial,) = one.trials
+    (trial,) = one.every
     weak = row(
         {"cell": "a"},
         {3e-3: [trial.__class__(**{**vars(trial), "right": 989})]},

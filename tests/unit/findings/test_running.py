@@ -77,7 +77,7 @@ def test_a_row_for_each_cell_with_all_its_rates(trained: tuple[dict[str, Stored]
     first = found.rows[0]
     assert [rate.learning_rate for rate in first.rates] == [1e-3, 3e-3]
     assert "seed" not in first.run
-    assert first.trials[0].right == 40
+    assert first.every[0].right == 40
     # 3 tokens of a prompt behind the start token
     stack = Architecture.parse(first.run["architecture"])
     assert first.cache_bits == stack.cache_bits(4)

@@ -128,8 +128,8 @@ def design(
     """Every layout of the space judged against every task at a context of that many tokens and a
     cache budget in bits, one sequence.
 
-    `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context or
-    budget out of range, and a task that does not fit in the context.
+    `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context out of
+    range, and a task that does not fit in the context.
     """
     check_context(context)
     if not tasks:
@@ -137,8 +137,6 @@ def design(
             "no task is given; name at least one, such as --task seqcomp:L=2 (`separatrix list"
             " tasks` lists all)"
         )
-    if type(cache_bits) is not int or cache_bits < 0:
-        raise SizeError(f"cache budget is {cache_bits!r} bits; it must be an integer of at least 0")
     for task in tasks:
         check_fits(task, context)
     return _Search(tuple(dict.fromkeys(tasks)), context, cache_bits, space).run(
@@ -198,7 +196,6 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
     return verdict is not None and verdict.status == status
 
 
-_SMALLER = "the next smaller memory in the other layers"
 _Excluded = tuple[Task, str]
 """A task, and the theorem that says that it fails."""
 
@@ -304,9 +301,10 @@ class _Search:
         smaller = [
             one for one in self._like(mine) if self._cost(one).cache_bits < point.cost.cache_bits
         ]
+        cost = self._cost
         beside = {
-            f"one {kind} layer fewer": min(fewer, key=self._cost, default=None),
-            _SMALLER: max(smaller, key=self._cost, default=None),
+            f"one {kind} layer fewer": min(fewer, key=cost, default=None),
+            "the next smaller memory in the other layers": max(smaller, key=cost, default=None),
         }
         own = {one.gaps for one in point.layouts if one.arrangement == mine}
         elsewhere = [one for one in mine.layouts() if one.gaps not in own]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from itertools import combinations, cycle, islice, pairwise, product
+from itertools import chain, combinations, cycle, islice, pairwise, product
 from math import comb
 from typing import Any, Literal
 
-from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, check_context
 from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import MECHANISMS, Architecture, Layer, Mechanism, mechanism
@@ -160,26 +160,16 @@ class Space:
                 f"layers: {', '.join(map(str, self.depths)) or 'none given'}; give numbers of"
                 f" layers from 1 to {MOST_LAYERS:,}"
             )
-        if self.readings is not None and any(type(k) is not int or k < 0 for k in self.readings):
-            raise SizeError(
-                f"numbers of reading layers: {', '.join(map(str, self.readings))}; none may be"
-                " negative"
-            )
         if not self.places or any(place not in PLACES for place in self.places):
             raise SpecError(
                 f"places: {', '.join(self.places) or 'none given'}; choose from {', '.join(PLACES)}"
             )
-        for layer in self.readers:
-            if not _reads(layer):
+        for layers, reads in ((self.readers, True), (chain(*self.fills), False)):
+            for spec in (Architecture((x,)).spec for x in layers if _reads(x) != reads):
                 raise SpecError(
-                    f"{Architecture((layer,)).spec} is no reading layer: its cache does not grow"
-                    " with every token"
-                )
-        for layer in (layer for fill in self.fills for layer in fill):
-            if _reads(layer):
-                raise SpecError(
-                    f"{Architecture((layer,)).spec} is a reading layer; it cannot stand among the"
-                    " bounded ones"
+                    f"{spec} is no reading layer: its cache does not grow with every token"
+                    if reads
+                    else f"{spec} is a reading layer; it cannot stand among the bounded ones"
                 )
 
     def arrangements(self, told_apart: int = TOLD_APART) -> list[Arrangement]:
@@ -191,7 +181,7 @@ class Space:
         for depth in sorted(set(self.depths)):
             for k in sorted(set(range(depth + 1) if self.readings is None else self.readings)):
                 bounded = depth - k
-                if bounded < 0:
+                if not 0 <= k <= depth:
                     continue
                 for reader, fill in product(readers if k else (None,), fills if bounded else ((),)):
                     # of a cycle longer than the rest only its beginning is used
@@ -258,15 +248,14 @@ def check_fits(task: Task, context: int) -> None:
 def task_for_context(text: str, context: int) -> Task:
     """The task of a text such as "seqcomp:L=3" or "eva:V=50000" at a context of that many tokens.
 
-    A missing n (m of seqcomp) becomes the largest that fits; missing n_l of seqcomp are 1, and
-    recall has as many keys and values as facts, where it does not say. Raises
-    what `parse_task` raises, and SizeError for a task that does not fit.
+    A missing n (m of seqcomp) becomes the largest that fits, missing n_l of seqcomp 1, missing keys
+    and values of recall as many. Raises what `parse_task` does, and SizeError for what never fits.
     """
     check_context(context)
     name = name_of(text)
     if name not in TASKS:
-        parse_task(text)
-        raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
+        # says why it is none
+        return parse_task(text)
     given = read_sizes(text.rstrip(" ,:"), TASKS[name].usage)
     if name in ("seqcomp", "seqcomp-forward") and not {"n", "form"} & {*given}:
         steps = given.get("L")

@@ -1,4 +1,1 @@
-"""Practice: what training found, as tables in the package, read without torch.
-
-Nothing here is proved. A table holds every seed of every run of an experiment, with what made it.
-"""
+"""What training found, as tables in the package, read without torch: nothing of it is proved."""

@@ -6,22 +6,17 @@ anything else in it: accuracies, intervals and the choice among learning rates a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from separatrix.core.errors import EvidenceError, SpecError, UnknownNameError
-from separatrix.core.evidence.canonical import canonical, json_list, json_object
+from separatrix.core.errors import EvidenceError, SpecError
+from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.core.evidence.typed import parse_json, typed
 from separatrix.core.numbers.seeds import best_rate
-from separatrix.tasks import parse_task
 
 RESULTS = Path(__file__).parent / "results"
 """A file for each experiment of which the package holds results."""
@@ -59,21 +54,9 @@ class Row:
         return next((rate for rate in self.rates if rate.learning_rate == chosen), None)
 
     @property
-    def trials(self) -> tuple[Outcome, ...]:
-        """The seeds at the best rate."""
-        return () if self.best is None else self.best.trials
-
-    @property
     def every(self) -> tuple[Outcome, ...]:
         """All seeds at all rates."""
         return tuple(trial for rate in self.rates for trial in rate.trials)
-
-    @property
-    def median(self) -> Fraction:
-        """The accuracy at the best rate. Raises SpecError for a row without a seed."""
-        if not self.trials:
-            raise SpecError(f"the row {_labels(self.labels)} has no seed")
-        return Fraction(median([trial.accuracy for trial in self.trials]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +85,6 @@ class Table:
     provenance: Provenance
     rows: tuple[Row, ...]
 
-    def values(self, label: str) -> list[Label]:
-        """What a label takes, in the order of the rows."""
-        return list(dict.fromkeys(row.labels[label] for row in self.rows if label in row.labels))
-
     def to_json(self) -> dict[str, Any]:
         """The table as a file holds it, with its content hash."""
         return enveloped(KIND, to_plain(asdict(self)))
@@ -129,68 +108,18 @@ def result_file(name: str) -> Path:
 def read(name: str) -> Table | None:
     """The recorded table of an experiment, or None. Raises SpecError for a damaged file."""
     path = result_file(name)
-    # a name is no path
-    if path.parent != RESULTS or not path.exists():
+    if not path.exists():
         return None
-    table = read_file(path)
-    if table.experiment != name:
-        raise SpecError(f"{path}: holds results of '{table.experiment}', not of '{name}'")
-    return table
-
-
-def read_file(path: Path) -> Table:
-    """The table of a file. Raises SpecError, on one line, where it is damaged or unreadable."""
     try:
         return parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise SpecError(f"{path}: not a text file") from None
-    except EvidenceError as error:
+    except (OSError, UnicodeDecodeError, EvidenceError) as error:
         raise SpecError(f"{path}: {error}") from None
 
 
 def parse(text: str) -> Table:
     """The table that a text holds. Raises EvidenceError for one without, edited or damaged."""
-    envelope = json_object(parse_json(text))
-    body = None if envelope is None else json_object(envelope.get("body"))
-    if envelope is None or body is None or envelope.get("kind") != KIND:
-        raise EvidenceError("no results of an experiment")
-    if canonical(envelope) != canonical(enveloped(KIND, body)):
-        raise EvidenceError("the content hash does not match the content: it was edited or damaged")
-    table = typed(body, Table, "body")
-    _check(table)
-    return table
-
-
-def _check(table: Table) -> None:
-    """Raises EvidenceError for numbers that no training gives."""
-    seen: set[str] = set()
-    for row in table.rows:
-        said = _labels(row.labels)
-        if said in seen:
-            raise EvidenceError(f"two rows have the labels {said}")
-        seen.add(said)
-        try:
-            parse_task(row.run.get("task", ""))
-        except (SpecError, UnknownNameError) as error:
-            raise EvidenceError(f"the row {said} is about no known task: {error}") from None
-        if not isinstance(row.run.get("architecture"), str):
-            raise EvidenceError(f"the row {said} is of no stack")
-        for rate in row.rates:
-            if len({trial.seed for trial in rate.trials}) < len(rate.trials):
-                raise EvidenceError(
-                    f"the row {said} has a seed twice at learning rate {rate.learning_rate:g}"
-                )
-        if len({rate.learning_rate for rate in row.rates}) < len(row.rates):
-            raise EvidenceError(f"the row {said} has a learning rate twice")
-        longer = len(json_list(row.run.get("longer")) or ())
-        for trial in row.every:
-            beside = {*map(len, (trial.longer, trial.longer_right, trial.longer_due))}
-            counted = (trial.due > 0) == (trial.tested > 0) and beside == {longer}
-            if not (trial.possible and counted):
-                raise EvidenceError(f"the row {said}: seed {trial.seed} has impossible counts")
-
-
-def _labels(labels: Mapping[str, Label]) -> str:
-    return json.dumps(labels, sort_keys=True)
+    envelope = json_object(parse_json(text)) or {}
+    body = json_object(envelope.get("body"))
+    if body is None or canonical(envelope) != canonical(enveloped(KIND, body)):
+        raise EvidenceError("no results with the content hash that they say: edited or damaged")
+    return typed(body, Table, "body")

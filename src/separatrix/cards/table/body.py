@@ -177,11 +177,7 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
         )
     return {
         "title": TITLE,
-        "settings": {
-            "kind": settings.kind,
-            "seed": settings.seed,
-            "models": list(settings.models),
-        },
+        "settings": {**vars(settings), "models": list(settings.models)},
         "rows": [{"key": key, "title": ROWS[key]} for key in settings.of.rows],
         "columns": [_column(key, found) for key in settings.of.columns],
         "cells": [entry(cell, mine) for cell, mine in found.items()],
@@ -203,16 +199,14 @@ def _column(key: str, found: Mapping[Cell, list[Evidence]]) -> dict[str, Any]:
             f"column {key}: the trained stacks differ by {apart:.1%} in their parameters; at most"
             f" {MOST_APART:.0%}"
         )
-    low = min(map(min, counts))
-    high = max(map(max, counts))
     return {
         "key": key,
         "title": column.title,
         "size_class": column.size_class,
         "training": (
-            f"{low:,} to {high:,} parameters (at each n, all stacks within {apart:.1%}), trained"
-            f" alike: at most {mine[0][0].budget['steps']:,} steps of"
-            f" {column.batch} prompts with {OPTIMISERS[column.optimiser]},"
+            f"{min(map(min, counts)):,} to {max(map(max, counts)):,} parameters (at each n, all"
+            f" stacks within {apart:.1%}), trained alike: at most {mine[0][0].budget['steps']:,}"
+            f" steps of {column.batch} prompts with {OPTIMISERS[column.optimiser]},"
             f" {len(mine[0][0].seeds)} seeds"
         ),
     }
@@ -294,13 +288,12 @@ def _why(main: Verdict) -> str:
 
 
 def _trained(measured: Measurement) -> dict[str, int]:
-    told = {
+    return {
         "n": _n(measured),
         "solved": measured.solved,
         "seeds": len(measured.seeds),
         "parameters": measured.budget["parameters"],
-    }
-    return told | ({"diverged": measured.diverged} if measured.diverged else {})
+    } | ({"diverged": measured.diverged} if measured.diverged else {})
 
 
 def _n(measured: Measurement) -> int:

@@ -17,6 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 from separatrix.theory.judge import THEOREMS
+from separatrix.theory.words import counted_as
 
 ROWS = {
     "full": "full attention",
@@ -44,8 +45,8 @@ class Column:
     """Tokens in a block of the sparse row; one block is opened."""
     at: int
     """The size at which stacks are judged first, and for which solving weights are written."""
-    batch: int
-    optimiser: Literal["muon", "adamw"]
+    batch: int = 128
+    optimiser: Literal["muon", "adamw"] = "muon"
     """The one with which more seeds solved the column's task, measured at the rate of all."""
     hidden: Mapping[str, int]
     """Hidden units of the MLPs of those rows whose mixers have weights of their own: for levels,
@@ -55,8 +56,7 @@ class Column:
     @property
     def size_class(self) -> str:
         """What the stacks of the column share, in words."""
-        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
-        heads = "1 head" if self.heads == 1 else f"{self.heads} heads"
+        layers, heads = counted_as(self.layers, "layer"), counted_as(self.heads, "head")
         return f"{layers} of {heads} of {self.head_dim} dimensions, width {WIDTH}"
 
 
@@ -69,8 +69,6 @@ COLUMNS = {
         head_dim=12,
         block=8,
         at=1024,
-        batch=128,
-        optimiser="muon",
         hidden={"loglinear": 32},
     ),
     "twosum": Column(
@@ -93,8 +91,6 @@ COLUMNS = {
         head_dim=7,
         block=8,
         at=16,
-        batch=128,
-        optimiser="muon",
         hidden={"loglinear": 48},
     ),
 }

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from separatrix.cards import CardFacts, CardLine, card_facts
+from separatrix.cards import CardFacts, CardLine, card_facts, memory
 from separatrix.cards.apart import recall_curve
 from separatrix.cards.facts import ASKED, in_turn, rows_of
 from separatrix.cli.report import charts
@@ -130,10 +130,10 @@ def tiles(stack: Architecture) -> Said:
 def _begun(stack: Architecture, context: int) -> Said:
     """A card before anything is asked."""
     facts = card_facts(stack, context, lines=())
-    memory = [
+    kept = [
         {
             "kind": row.kind,
-            "title": row.title,
+            "title": memory.KINDS[row.kind],
             "bytes": bytes_of(row.bits),
             "said": format_bytes(row.bits),
             "grows": "" if row.limit is not None else row.growth,
@@ -143,7 +143,7 @@ def _begun(stack: Architecture, context: int) -> Said:
     return {
         "card": card_json(facts),
         "bytes": format_bytes(facts.bits),
-        "memory": memory,
+        "memory": kept,
         "spec": stack.spec,
         "tiles": tiles(stack),
         "groups": {part.symbol: part.group for layer, _ in stack.counted() for part in layer},

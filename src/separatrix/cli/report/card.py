@@ -168,7 +168,8 @@ def _header(facts: CardFacts) -> tuple[Heading, Line]:
 def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
     """What a card says before its questions."""
     kinds = (
-        f"{row.title} {format_bytes(row.bits)}{'' if row.limit is not None else f' ({row.growth})'}"
+        f"{memory.KINDS[row.kind]} {format_bytes(row.bits)}"
+        f"{'' if row.limit is not None else f' ({row.growth})'}"
         for row in facts.memory
     )
     whole = "" if any(row.limit is None for row in facts.memory) else ", whatever the length"
@@ -207,9 +208,8 @@ def _memory(facts: CardFacts) -> list[Part]:
     if len(limits) == len(facts.memory):
         grows = f"{format_bytes(sum(limits))}, does not grow"
     rows = [
-        *((f"  {row.title}", format_bytes(row.bits), row.growth) for row in facts.memory),
+        *((f"  {memory.KINDS[r.kind]}", format_bytes(r.bits), r.growth) for r in facts.memory),
         ("  together", format_bytes(facts.bits), grows),
-        # theorems count in bits
         ("", f"{facts.bits:,} bits", ""),
     ]
     positions, read = memory.positions_text(facts.architecture), readers(facts.architecture)
