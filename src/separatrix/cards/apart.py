@@ -131,10 +131,8 @@ def few_contexts(architectures: Sequence[Architecture], context: int) -> tuple[i
 def many_contexts(architectures: Sequence[Architecture]) -> tuple[int, ...]:
     """The same contexts, close enough to each other to draw a curve through."""
     powers = _powers(architectures)
-    if not powers:
-        return ()
-    ends = (_PER_DOUBLING * powers[0], _PER_DOUBLING * powers[-1])
-    return tuple(round(2 ** (step / _PER_DOUBLING)) for step in range(ends[0], ends[1] + 1))
+    steps = range(_PER_DOUBLING * powers[0], _PER_DOUBLING * powers[-1] + 1) if powers else ()
+    return tuple(round(2 ** (step / _PER_DOUBLING)) for step in steps)
 
 
 def recall_curve(architecture: Architecture, contexts: Sequence[int]) -> Curve:

@@ -122,8 +122,7 @@ class CardLine:
     @property
     def record(self) -> Verdict | None:
         """What stands behind its text: the failure beyond the context, or the answer at it."""
-        beyond = None if self.bound is None else self.bound.verdict
-        return beyond or self.verdict
+        return (self.bound and self.bound.verdict) or self.verdict
 
 
 BEYOND = "At this context no theorem here rules it out."

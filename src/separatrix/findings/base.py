@@ -128,6 +128,8 @@ def read_page(path: Path) -> Experiment:
             f"{path.name}: a page begins with `---`, title and question, other keys of"
             f" {', '.join(_KEYS)}, and `---`"
         )
+    if any(one[2:] not in ([], ["steps"], ["solved"]) for one in head.get("contrasts", ())):
+        raise SpecError(f"{path.name}: a contrast is of two cells, and of `steps` or `solved`")
     return Experiment(
         name=path.stem,
         title=head["title"],

@@ -128,15 +128,14 @@ def design(
     """Every layout of the space judged against every task at a context of that many tokens and a
     cache budget in bits, one sequence.
 
-    `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context out of
-    range, and a task that does not fit in the context.
+    `progress` is called with (layouts done, all). Raises SizeError for no tasks, a context or
+    budget out of range, and a task that does not fit in the context.
     """
     check_context(context)
     if not tasks:
-        raise SizeError(
-            "no task is given; name at least one, such as --task seqcomp:L=2 (`separatrix list"
-            " tasks` lists all)"
-        )
+        raise SizeError("no task is given; name at least one, such as --task seqcomp:L=2")
+    if type(cache_bits) is not int or cache_bits < 0:
+        raise SizeError(f"cache budget is {cache_bits!r} bits; it must be an integer of at least 0")
     for task in tasks:
         check_fits(task, context)
     return _Search(tuple(dict.fromkeys(tasks)), context, cache_bits, space).run(

@@ -153,13 +153,15 @@ class Space:
     places: tuple[Place, ...] = ("any",)
 
     def __post_init__(self) -> None:
-        if not self.depths or any(
-            type(depth) is not int or not 1 <= depth <= MOST_LAYERS for depth in self.depths
-        ):
-            raise SizeError(
-                f"layers: {', '.join(map(str, self.depths)) or 'none given'}; give numbers of"
-                f" layers from 1 to {MOST_LAYERS:,}"
-            )
+        asked = (("layers", self.depths, 1), ("reading layers", self.readings or (0,), 0))
+        for of, numbers, least in asked:
+            if not numbers or any(
+                type(one) is not int or not least <= one <= MOST_LAYERS for one in numbers
+            ):
+                raise SizeError(
+                    f"{of}: {', '.join(map(str, numbers)) or 'none given'}; give numbers of layers"
+                    f" from {least} to {MOST_LAYERS:,}"
+                )
         if not self.places or any(place not in PLACES for place in self.places):
             raise SpecError(
                 f"places: {', '.join(self.places) or 'none given'}; choose from {', '.join(PLACES)}"
@@ -181,7 +183,7 @@ class Space:
         for depth in sorted(set(self.depths)):
             for k in sorted(set(range(depth + 1) if self.readings is None else self.readings)):
                 bounded = depth - k
-                if not 0 <= k <= depth:
+                if bounded < 0:
                     continue
                 for reader, fill in product(readers if k else (None,), fills if bounded else ((),)):
                     # of a cycle longer than the rest only its beginning is used

@@ -133,6 +133,7 @@ def test_tasks_that_do_not_fit_are_one_line(text: str, context: int, said: str) 
         (lambda: Space((4,), (), ()).arrangements(), "more mechanisms"),
         (lambda: Space((4,), GDN, ()), "gdn"),
         (lambda: Space((4,), (), (FULL,)), "the bounded ones"),
+        (lambda: Space((4,), FULL, (GDN,), readings=(-1,)), "layers: -1"),
         (
             lambda: Space((4,), FULL, (GDN,), places=cast("Any", ("middle",))),
             "even, start, end",
@@ -262,6 +263,7 @@ def test_nothing_fits_and_what_would_do() -> None:
         ({"tasks": []}, "task is given"),
         ({"context": 0}, "context is 0"),
         ({"context": 10**30}, "from 1 to 1,000,000,000,000"),
+        ({"cache_bits": -1}, "cache budget is -1"),
         ({"context": 63}, "takes 64"),
     ],
 )
