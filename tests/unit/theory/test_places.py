@@ -17,7 +17,7 @@ from separatrix.core.numbers.selection import RATIOS, selection_lead, slow_turn
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import GatedDeltaNet
-from separatrix.tasks import Copying, Equality, Eva, SeqComp, Task, TwoSum
+from separatrix.tasks import Copying, Equality, Eva, KHop, SeqComp, Task, TwoSum
 from separatrix.theory import judge
 from separatrix.theory.solves.recall import told_places
 from separatrix.theory.written import built_by
@@ -439,3 +439,10 @@ def test_looking_back_tells_places(layers: str, n: int, many: int | None, told: 
     assert verdict.theorem == ("none" if many is None else "copying")
     assert verdict.numbers.get("layers") == many
     assert told_places(stack, 2 * n + 2)[0] == told
+
+
+@each("behind", ["", " + shortconv(conv=2, width=4)"])
+def test_hops_take_the_earliest_layer_that_brings_the_letter_before(behind: str) -> None:
+    """A convolution behind the layers that hop brings it too late, and takes nothing away."""
+    stack = Architecture.parse(f"full*10{behind} @ {ROTATED}")
+    assert judge(stack, KHop(n=40, V=5, k=6))[0].numbers["first"] == 3

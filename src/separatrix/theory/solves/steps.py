@@ -269,7 +269,7 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     held = place + letter
     used, told, rests_on = told_places(architecture, tokens)
     brings = bringing(architecture, Wanted(1, letter), task.n)
-    first, source = next((one for one in brings if one[0] not in used), (-1, ""))
+    first, source = min((one for one in brings if one[0] not in used), default=(-1, ""))
     if told < tokens or held * tokens > MOST_AVERAGED or first < 0:
         return None
     last, left = max(first, *used), place
