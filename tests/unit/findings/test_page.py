@@ -38,7 +38,7 @@ def test_a_grid_and_an_axis_are_cells(tmp_path: Path) -> None:
         ("title: F", "titel: F", "Did you mean 'title'?"),
         ("question: H", "lines: true\nquestion: H", "unknown key 'lines'"),
         ("question: How many facts does a small state keep?", "", "title and question"),
-        ("- [full, linear]", "- [full, linear, stepps]", "`steps` or `solved`"),
+        ("contrasts:\n", "contrasts: [[full, linear, stepps]]\n", "`steps` or `solved`"),
     ],
 )
 def test_a_wrong_head_is_told(old: str, new: str, told: str, tmp_path: Path) -> None:
