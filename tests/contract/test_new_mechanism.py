@@ -81,7 +81,7 @@ def test_cards_and_comparisons_show_it(printed: Printed) -> None:
     text = printed("analyze", SPEC, "--context", "4096")
     assert "2 leaky sums" in text
     text = printed("analyze", SPEC, "--context", "4096", "--why", "parity")
-    assert "2 leaky sums (diagonal" in " ".join(text.split())
+    assert "OPEN" in text
     assert "leak*2" in printed("compare", SPEC, "gdn*2 @ bf16", "--context", "4096")
 
 

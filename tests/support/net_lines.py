@@ -25,7 +25,7 @@ from net import Absent, Part, Section, Value
 
 import separatrix as sx
 from separatrix.cli import main
-from separatrix.core.evidence.records import Evidence, enveloped, from_envelope, to_plain
+from separatrix.core.evidence.records import Evidence, enveloped, to_plain
 from separatrix.protocols.iii_adversary import adversary_iii
 from separatrix.protocols.one_reading import OneReading, OneReadingSizes
 from separatrix.protocols.tables import random_tables
@@ -529,7 +529,7 @@ ENVELOPES: dict[str, dict[str, Any]] = {
 
 def _records(folder: Path) -> dict[str, tuple[Evidence, Path]]:
     """An honest record of each kind, and a verdict of each status."""
-    from unit.checks.verify.test_measurement import EARLIER
+    from unit.checks.verify.test_measurement import made
 
     judged = {
         "verdict": ("gdn @ heads=1, head_dim=2, p2", "eva:n=64,V=8"),
@@ -548,7 +548,7 @@ def _records(folder: Path) -> dict[str, tuple[Evidence, Path]]:
         },
         "construction": (built.record, built.save(folder / "built")),
         "certificate": (found, folder / "certificate.json"),
-        "measurement": (from_envelope(EARLIER), folder / "measurement.json"),
+        "measurement": (made(), folder / "measurement.json"),
     }
 
 

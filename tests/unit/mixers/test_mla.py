@@ -51,5 +51,5 @@ def test_mla_step_does_not_need_the_keys() -> None:
 
 
 def test_odd_rotated_part_is_refused() -> None:
-    with pytest.raises(SizeError, match="rope_dim=3"):
+    with pytest.raises(SizeError, match="3 rotated"):
         mechanism("mla", rope_dim=3)

@@ -431,13 +431,13 @@ class Mechanism:
         parts = (part for several in self._stores.values() for part in several)
         return sum((grown * width for grown, width in parts), NOTHING)
 
-    channels = Unclaimed(0)
+    convolved = Unclaimed(0)
     """Of its short convolution."""
 
     @property
     def _buffer(self) -> Growth:
         """Numbers of the last K - 1 inputs of its short convolution."""
-        return tokens(max(0, self.sizes().get("conv", 0) - 1)) * self.channels
+        return tokens(max(0, self.sizes().get("conv", 0) - 1)) * self.convolved
 
     def fetched(self) -> Growth:
         """Bits of the cache that decoding the t-th token reads, its own entry among them: all that

@@ -58,7 +58,7 @@ class LatentCache(Rotated, Heads):
         return self.latent + self.rope_dim
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
 
     def stores(self) -> Stores:
@@ -91,7 +91,7 @@ class Latent(LatentCache, row="mla"):
         return self._scored(self.head_dim + self.rope_dim + self.dv)
 
     def _scored(self, numbers: int) -> Growth:
-        return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self.channels)
+        return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self.convolved)
 
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -128,7 +128,7 @@ class Chosen(LatentCache):
     def work(self) -> Growth:
         """Scores against latents and rotated keys, and sums of latents, take the chosen ones."""
         chosen = tokens(self.topk) * (2 * self.heads * (2 * self.latent + self.rope_dim))
-        return chosen + Growth(2 * self.conv * self.channels)
+        return chosen + Growth(2 * self.conv * self.convolved)
 
     def fetched(self) -> Growth:
         """Of the latents, only the chosen ones."""
@@ -519,7 +519,7 @@ class NSA(Pooled, row="nsa"):
         return 1 if self.shared else 3
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return self.heads * self.head_dim + self.kv_sets * self.kv_numbers
 
     def open_bits(self, t: int) -> int:

@@ -71,7 +71,7 @@ class Stateful(Mechanism):
 
     def work(self) -> Growth:
         conv = self.sizes().get("conv", 0)
-        return Growth(self.operations * self.state_numbers + 2 * conv * self.channels)
+        return Growth(self.operations * self.state_numbers + 2 * conv * self.convolved)
 
     @property
     def counted_bits(self) -> int:
@@ -189,7 +189,7 @@ class Channels(Stateful):
         return self.width
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return self.width
 
     @property
@@ -257,7 +257,7 @@ class Mamba2(Stateful, row="mamba2"):
         return self.heads * self.head_dim * self.state
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return self.heads * self.head_dim + 2 * self.groups * self.state
 
     @property
@@ -346,7 +346,7 @@ class MatrixState(Stateful, Heads):
         return self.heads * self.head_dim * self.dv
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return 2 * self.qk * self.head_dim + self.heads * self.dv
 
     @property
@@ -501,7 +501,7 @@ class DeltaProduct(MatrixState, row="deltaproduct"):
         return self.householders if self.negative else 0
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return (
             self.qk * self.head_dim * (1 + self.householders)
             + self.householders * self.heads * self.dv
@@ -510,7 +510,7 @@ class DeltaProduct(MatrixState, row="deltaproduct"):
     def work(self) -> Growth:
         """Decay 1 and read 2 per number of the state, and 4 for every update."""
         return Growth(
-            (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self.channels
+            (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self.convolved
         )
 
 
@@ -617,7 +617,7 @@ class LogLinear(MatrixState, row="loglinear"):
 
     def work(self) -> Growth:
         buckets = doublings() * (self.operations * self.state_numbers)
-        return buckets + Growth(2 * self.conv * self.channels)
+        return buckets + Growth(2 * self.conv * self.convolved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -639,7 +639,7 @@ class ShortConvolution(Mechanism, row="shortconv"):
         return self.conv - 1
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return self.width
 
     def stores(self) -> Stores:

@@ -156,7 +156,7 @@ class Softmax(Rotated, Heads):
         return Bits.of(tokens * self.kv_numbers, self.p)
 
     @property
-    def channels(self) -> int:
+    def convolved(self) -> int:
         return self.heads * self.head_dim + self.kv_numbers
 
     @property
@@ -188,7 +188,7 @@ class Softmax(Rotated, Heads):
     def work(self) -> Growth:
         """Scores and weighted values, and the convolution."""
         scored = self.seen() * (2 * self.heads * (self.head_dim + self.dv))
-        return scored + Growth(2 * self.conv * self.channels)
+        return scored + Growth(2 * self.conv * self.convolved)
 
     def stores(self) -> Stores:
         kept = (self.held() * self.kv_numbers, self.p)

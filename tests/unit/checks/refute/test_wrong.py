@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -48,7 +47,6 @@ def _config(architecture: str, *, length: int, vocabulary: int, width: int) -> M
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ones(TwoSum):
     """Are at least n - 2 of n fair bits ones? (2-Sum as a decision lends its sizes.)"""
 

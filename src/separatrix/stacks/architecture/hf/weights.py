@@ -108,7 +108,7 @@ class _Mixers:
         """Maps from the input, convolutions and the map back. Raises ConfigError for a mixer whose
         maps are not known.
         """
-        return self._maps(part) + part.sizes().get("conv", 0) * part.channels
+        return self._maps(part) + part.sizes().get("conv", 0) * part.convolved
 
     def _maps(self, part: Mechanism) -> int:
         width = self.width
@@ -134,12 +134,12 @@ class _Mixers:
             case Window() | Compressed():
                 return self._shared(part)
             case GatedDeltaNet() | KDA() | Lightning():
-                return width * (part.channels + part.heads * part.dv) + self._decays(part)
+                return width * (part.convolved + part.heads * part.dv) + self._decays(part)
             case Mamba():
                 rank = part.rank or -(-width // 16)
                 return part.width * (3 * (width + part.state) + 2 * rank)
             case Mamba2():
-                return width * (2 * part.inner_width + part.channels + part.heads)
+                return width * (2 * part.inner_width + part.convolved + part.heads)
             case RGLRU():
                 # its gates are maps of a block of channels each
                 blocks = self._size("num_attention_heads") or part.width
@@ -190,7 +190,7 @@ class _Mixers:
         if isinstance(part, DeltaNet) and fields.flag("use_beta") is not False:
             found += width * part.heads
         # a convolution over one token stands for SiLU, and has no weights
-        return found if fields.flag("use_short_conv") else found - part.conv * part.channels
+        return found if fields.flag("use_short_conv") else found - part.conv * part.convolved
 
     def _latent(self, part: Latent | Chosen) -> int:
         """Queries, from a latent where there is one; the cached latent; keys and values of it."""
