@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from separatrix.core.errors import UnknownNameError
-from separatrix.findings.base import Experiment, read_page
+from separatrix.findings.base import Experiment, Picture, read_page
 
 PAGES = Path(__file__).parent / "pages"
 TITLE = "Recorded in November 2026, not trained to the end"
+WHOLE = "{{table}}\n\n{{picture}}"
 ASKED: dict[str, str] = {
     "capacity": "How many bits of a prompt's facts does a trained state hold for each number?",
     "depth": "Does accuracy drop when there are more functions to compose than full layers, and do"
@@ -36,7 +37,9 @@ are trained anew. Those on ratio and placement are gone: the study answers them.
 EXPERIMENTS: dict[str, Experiment] = {
     **{path.stem: read_page(path) for path in sorted(PAGES.glob("*.md"))},
     **{
-        name: Experiment(name=name, title=TITLE, question=question)
+        name: Experiment(
+            name=name, title=TITLE, question=question, text=WHOLE, pictures={"": Picture(TITLE)}
+        )
         for name, question in ASKED.items()
     },
 }

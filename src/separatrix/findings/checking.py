@@ -21,9 +21,7 @@ from separatrix.findings.base import recorded_run
 from separatrix.findings.exact import fisher
 
 RARE = 1e-3
-"""In how many of all comparisons of equally good models luck alone says that they differ, at
-most.
-"""
+"""Share of comparisons of equally good models, at most, in which luck says that they differ."""
 Found = Literal["equal", "agrees", "differs"]
 
 

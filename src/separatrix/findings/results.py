@@ -206,7 +206,8 @@ def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any
             raise SpecError(f"{where}: {error}") from None
         # of the rest of the line, as research/study/run.py writes it
         kept = row.pop("sha256", None)
-        if hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest() != kept:
+        own = hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()
+        if own != kept or not {"cell", "run", "outcome"} <= row.keys():
             raise SpecError(
                 f"{where}: no run with its own hash: it was edited or cut; take the line out, and"
                 " its run is trained again"

@@ -40,9 +40,7 @@ SMALL = {
     "seqcomp:L=3": ("seqcomp:L=3,m=4,n_1=2,n_2=2,queries=8,split=1,stages=1", 2 * STEPS),
     "parity": ("parity:n=40,queries=all", 9600),
 }
-"""Task (and its steps, where they are not two) -> what stands for it where its prompts are too
-long, and most training steps.
-"""
+"""Task (and steps, if not two) -> what stands for too long prompts of it, and training steps."""
 ALIKE = 1.02
 """Parameters that differ by less are called equal."""
 _PROCESS = 300 << 20

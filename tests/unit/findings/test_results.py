@@ -81,8 +81,12 @@ def line(seed: int, rate: float = 3e-3, **changed: Any) -> str:
             seed, 64, due=64, stopped="solved", steps_done=100 + seed
         ).to_json(),
     } | changed
-    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
-    return json.dumps(kept | {"sha256": digest}, sort_keys=True)
+    return hashed(kept)
+
+
+def hashed(row: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()
+    return json.dumps(row | {"sha256": digest}, sort_keys=True)
 
 
 def written(folder: Path, *lines: str) -> Path:
@@ -108,6 +112,7 @@ def test_lines_are_cells(tmp_path: Path) -> None:
         (lambda text: text[:-20], "line 2: "),
         (lambda text: "[]", "line 2"),
         (lambda text: '{"cell": "a"}', "line 2"),
+        (lambda text: hashed({"cell": "a"}), "line 2: no run"),
         (lambda text: line(0), "has a seed twice"),
         (
             lambda text: line(1, run=json.loads(line(1))["run"] | {"task": "eva:n=5,V=4"}),
