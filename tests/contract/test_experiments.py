@@ -15,7 +15,7 @@ from separatrix.cards.measured.table import RESULTS, Row, read
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import ASKED, EXPERIMENTS, PAGES
 from separatrix.findings.base import LEAST_SEEDS, recorded_run
-from separatrix.findings.page import contrasts, text
+from separatrix.findings.page import contrasts, section, text
 from separatrix.findings.results import of_table
 from separatrix.findings.running import runs_of
 
@@ -109,3 +109,11 @@ def test_old_results_say_nothing() -> None:
             # a seed that stopped as solved and fails on fresh prompts has not run out of steps
             ended = all(one.solved or one.stopped == "solved" for one in cell.seeds)
             assert results.grey(cell) or ended, cell.name
+
+
+def test_what_was_not_trained_to_the_end_has_its_table_and_picture() -> None:
+    for name in ASKED:
+        table = read(name)
+        assert table is not None
+        page = section(EXPERIMENTS[name], of_table(table), "", folder="", heading="#")
+        assert ("| cell |" in page, f"(experiment-{name}.svg)" in page) == (True, True)
