@@ -129,7 +129,7 @@ def commit(package: Path = PACKAGE) -> str:
 
     try:
         head, *inside = git("rev-parse", "HEAD", "--show-prefix")
-        results = RESULTS.relative_to(PACKAGE)
+        results = Path("cards", "measured", RESULTS.name)
         changed = git("status", "--porcelain", "--", ".", f":(exclude){results}")
     except (OSError, subprocess.CalledProcessError):
         # git is not installed or refuses
