@@ -6,7 +6,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import QSA, Counting, Equality, Neighbour, TwoSum
 from separatrix.theory.solves.places import (
-    MOST_ADDRESS_BITS,
     NEEDS_NONE,
     Attending,
     finders,
@@ -147,9 +146,8 @@ def qsa(architecture: Architecture, task: QSA) -> Room | None:
     address, payload, number = bits_of(task.n), bits_of(task.V), bits_of(task.sets)
 
     def holds(one: Attending, keys: int, values: int) -> bool:
-        if one.head.format not in WIDE or one.part.normed or one.head.latent:
-            return False
-        return keys <= min(one.content_dims, MOST_ADDRESS_BITS) and one.head.has_room(keys, values)
+        plain = one.head.format in WIDE and not (one.part.normed or one.head.latent)
+        return plain and one.still(keys, values)
 
     layers = heads_in_turn(
         architecture,

@@ -73,6 +73,11 @@ class Attending:
         )
         return self.head.head_dim - turned
 
+    def still(self, dims: int, payload: int) -> bool:
+        """Whether a head compares bits and tags in so many such dimensions, and reads so much."""
+        most = min(self.content_dims, MOST_ADDRESS_BITS)
+        return dims <= most and self.head.has_room(dims, payload)
+
     def compares(self, dims: int) -> bool:
         """Whether a head compares contents of so many dimensions and hands on a bit of what
         matches.
@@ -105,8 +110,7 @@ class Attending:
         A norm of queries and keys changes nothing for addresses: all their entries are +-1, so they
         are equally long, and scaled and rounded alike.
         """
-        room = address <= min(self.content_dims, MOST_ADDRESS_BITS)
-        addressable = room and self.head.has_room(address, payload)
+        addressable = self.still(address, payload)
         if addressable and self.architecture.positions == "embedded":
             return Places(address, EMBEDDED)
         seen = min(tokens, self.window or tokens)
@@ -167,8 +171,7 @@ class Attending:
         """Whether a head compares so many bits that every one of so many tokens has, and reads so
         many: in dimensions that no rotation turns, or in slow pairs; `single`: or some of them.
         """
-        still = address + TAGS <= min(self.content_dims, MOST_ADDRESS_BITS)
-        if still and self.head.has_room(address + TAGS, payload):
+        if self.still(address + TAGS, payload):
             return True
         slow = self.slow(address, 1, tokens, single=single)
         return slow is not None and self.head.has_room(0, payload)

@@ -375,8 +375,7 @@ def comparing(
     for one in full_heads(architecture):
         if wanted.averaged and getattr(one.part, "accumulator_bits", 0) < 32:
             continue
-        still = wanted.key <= min(one.content_dims, MOST_ADDRESS_BITS)
-        if still and one.head.has_room(wanted.key, wanted.letter):
+        if one.still(wanted.key, wanted.letter):
             yield one.layer, None
         elif slow := one.slow(wanted.letter, wanted.before, tokens):
             yield one.layer, slow
