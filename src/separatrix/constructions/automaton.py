@@ -36,7 +36,7 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.retrieval import ids
+from separatrix.proofs.derivations.parts.derivation import ids_of
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Automaton
 from separatrix.tasks import Eva, Task
@@ -97,7 +97,7 @@ def automaton(task: Eva, architecture: Architecture | None, arithmetic: Arithmet
     # its inputs are no fewer than its arguments
     if task.n > MOST_LISTED:
         raise too_many(task)
-    return machine(task, ids(task), architecture)
+    return machine(task, ids_of(task), architecture)
 
 
 def too_many(task: Task) -> SizeError:

@@ -31,7 +31,7 @@ from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.balls import down
 from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.proofs.derivations.parts.derivation import claimed
-from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
+from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of, prompts_of
 from separatrix.proofs.derivations.parts.inputs import adversarial, drawn
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.stacks.architecture import Architecture
@@ -240,14 +240,13 @@ def _run(
     """Which inputs the model was run on, in words, and these: all, where they are few; else random
     ones, other ones each time, and hard ones. Raises CheckFailed when an answer is wrong.
     """
-    ids = derivation.ids(task)
+    ids = derivation.ids(prompts_of(task))
     # prompts of that many positions have more inputs still: nothing to multiply out
     count = prod(ids) if len(ids) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
     seeded = ""
     if count <= EXHAUSTIVE_UP_TO:
         tokens = np.array(list(itertools.product(*map(range, ids))), np.int64)
-        if derivation.asked is not None:
-            tokens = tokens[derivation.asked(task, tokens)]
+        tokens = tokens[derivation.asked(task, tokens)]
         what = f"all {len(tokens):,} inputs"
     else:
         seed = secrets.randbits(64)
@@ -260,8 +259,7 @@ def _run(
             cost += _PER_TOKEN * task.length
         number = max(1, min(_RANDOM_INPUTS, _WORK // cost))
         some = drawn(task, np.tile(np.array(ids, np.int64), (number, 1)), rng)
-        if derivation.asked is not None:
-            some = some[derivation.asked(task, some)]
+        some = some[derivation.asked(task, some)]
         hard = adversarial(derivation, task, max(_HARD, number // 2), rng)
         tokens = np.concatenate([some, hard])
         what = (

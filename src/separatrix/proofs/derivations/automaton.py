@@ -14,11 +14,16 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
+from separatrix.proofs.derivations.parts.derivation import (
+    Derivation,
+    Derived,
+    Layer,
+    derived,
+    ids_of,
+)
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.parts.reading import CHUNK, lead_of, leads
 from separatrix.proofs.derivations.parts.stream import Embedded
-from separatrix.proofs.derivations.retrieval import ids
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, limited, linear
 from separatrix.tasks import Eva, Task
@@ -28,7 +33,7 @@ MOST_INPUTS = 1 << 20
 
 
 def derive(task: Eva, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
-    return derive_machine(task, model, ids(task), arithmetic)
+    return derive_machine(task, model, ids_of(task), arithmetic)
 
 
 def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithmetic) -> Derived:
@@ -89,4 +94,4 @@ def _some(table: Tokens, columns: int) -> Iterator[Tokens]:
     return (table[:, at : at + columns] for at in range(0, table.shape[1], columns))
 
 
-DERIVATIONS = (Derivation(name="automaton", task=Eva, derive=derive, ids=ids),)
+DERIVATIONS = (Derivation(name="automaton", task=Eva, derive=derive),)

@@ -17,13 +17,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations import lookups
 from separatrix.proofs.derivations.parts.averaged import behind_others
 from separatrix.proofs.derivations.parts.compared import Compared, least_of
 from separatrix.proofs.derivations.parts.counted import around
@@ -53,7 +51,6 @@ from separatrix.proofs.derivations.parts.taps import exact_taps
 from separatrix.proofs.derivations.parts.turning import Told, at_any_distance
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, stacked
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task, TwoSum
-from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
 
 MOST_COMPARED = 1 << 16
@@ -267,39 +264,11 @@ def _own(told: Told) -> tuple[float, float, float, float]:
     return gap, none, least, alike
 
 
-def cgram_asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:
-    """Prompts whose last c letters stand once before the end."""
-    met = (
-        np.lib.stride_tricks.sliding_window_view(tokens, task.c, 1)[:, :-1]
-        == tokens[:, None, -task.c :]
-    )
-    return met.all(2).sum(1) == 1
-
-
-def noisy_asked(task: NoisyRecall, tokens: Tokens) -> NDArray[np.bool_]:
-    """Prompts of n pairs of different keys and their values amid noise, then one of the keys."""
-    keys, values, noise = tokens[:, :-1:2], tokens[:, 1::2], task.V + task.K
-    pairs = keys < noise
-    apart = np.sort(np.where(pairs, keys, -1 - np.arange(task.slots)), 1)
-    return (
-        ((keys >= task.V) & np.where(pairs, values < task.V, values >= noise)).all(1)
-        & (pairs.sum(1) == task.n)
-        & (apart[:, 1:] != apart[:, :-1]).all(1)
-        & (pairs & (keys == tokens[:, -1:])).any(1)
-    )
-
-
 DERIVATIONS: tuple[Derivation[Any], ...] = (
-    Derivation(name="cgram", task=CGram, derive=derive_tapped, asked=cgram_asked),
-    Derivation(
-        name="induction-recall",
-        task=Recall,
-        derive=derive,
-        ids=lookups.recall_ids,
-        asked=lookups.recall_asked,
+    Derivation(name="cgram", task=CGram, derive=derive_tapped),
+    *(
+        Derivation(name=f"induction-{task.name}", task=task, derive=derive)
+        for task in (Recall, MQAR, NoisyRecall, CGram)
     ),
-    Derivation(name="induction-mqar", task=MQAR, derive=derive, asked=lookups.mqar_asked),
-    Derivation(name="induction-noisy-recall", task=NoisyRecall, derive=derive, asked=noisy_asked),
-    Derivation(name="induction-cgram", task=CGram, derive=derive, asked=cgram_asked),
     Derivation(name="induction-twosum", task=TwoSum, derive=derive_cancelling, hard=around),
 )

@@ -35,7 +35,6 @@ from separatrix.proofs.derivations.parts.stream import Embedded, Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps, head_behind
 from separatrix.proofs.machine import stacked
 from separatrix.tasks import MQAR, Recall
-from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
 
 Places = NDArray[np.int64]
@@ -194,23 +193,6 @@ def recall_pairs(task: Recall) -> Pairs:
     )
 
 
-def recall_ids(task: Recall) -> list[int]:
-    """Keys, whose ids follow those of values, and values in turn; then a key."""
-    return [task.vocabulary, task.V] * task.n + [task.vocabulary]
-
-
-def recall_asked(task: Recall, tokens: Tokens) -> NDArray[np.bool_]:
-    """Prompts whose keys are keys, and which keep what the form promises."""
-    keys = tokens[:, ::2]
-    written = np.sort(keys[:, :-1], 1)
-    found = np.asarray((keys >= task.V).all(1))
-    if task.form != "last":
-        found = found & (written[:, 1:] != written[:, :-1]).all(1)
-    if task.form in PROMISED:
-        found = found & (keys[:, :-1] == keys[:, -1:]).any(1)
-    return found
-
-
 def mqar_pairs(task: MQAR) -> Pairs:
     k = task.num_kv_pairs
     return Pairs(
@@ -222,38 +204,12 @@ def mqar_pairs(task: MQAR) -> Pairs:
     )
 
 
-def mqar_asked(task: MQAR, tokens: Tokens) -> NDArray[np.bool_]:
-    """Prompts whose keys are keys, differ, and stand once more behind the pairs, at even places."""
-    k = task.num_kv_pairs
-    keys = tokens[:, 0 : 2 * k : 2]
-    values = tokens[:, 1 : 2 * k : 2]
-    written = np.sort(keys, 1)
-    met = tokens[:, None, 2 * k :] == keys[:, :, None]
-    return (
-        ((keys >= 1) & (keys < task.first_value)).all(1)
-        & (values >= task.first_value).all(1)
-        & (written[:, 1:] != written[:, :-1]).all(1)
-        & (met[:, :, ::2].sum(2) == 1).all(1)
-        & ~met[:, :, 1::2].any((1, 2))
-    )
-
-
 DERIVATIONS = tuple(
-    derivation
-    for carried, name in ((False, ""), (True, "carried-"))
-    for derivation in (
-        Derivation(
-            name=f"{name}recall",
-            task=Recall,
-            derive=partial(derive, pairs=recall_pairs, carried=carried),
-            ids=recall_ids,
-            asked=recall_asked,
-        ),
-        Derivation(
-            name=f"{name}mqar",
-            task=MQAR,
-            derive=partial(derive, pairs=mqar_pairs, carried=carried),
-            asked=mqar_asked,
-        ),
+    Derivation(
+        name=f"carried-{task.name}" if carried else task.name,
+        task=task,
+        derive=partial(derive, pairs=pairs, carried=carried),
     )
+    for carried in (False, True)
+    for task, pairs in ((Recall, recall_pairs), (MQAR, mqar_pairs))
 )

@@ -9,7 +9,6 @@ each (parts/compared.py). Of what two bits tell together nothing is claimed.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
@@ -96,15 +95,6 @@ def _lead(
     return lead, compared.terms
 
 
-def asked(task: Neighbour, tokens: Tokens) -> NDArray[np.bool_]:
-    """Prompts of strings and labels in turn whose nearest strings have one label."""
-    strings, labels, query = tokens[:, 0:-1:2], tokens[:, 1::2], tokens[:, -1:]
-    distance = np.bitwise_count(strings ^ query)
-    nearest = distance == distance.min(1, keepdims=True)
-    least = np.where(nearest, labels, task.vocabulary).min(1)
-    return (labels >= task.strings).all(1) & (least == np.where(nearest, labels, -1).max(1))
-
-
 def hard(task: Neighbour, rng: np.random.Generator) -> Tokens:
     """One string nearest by a single bit, or two that tie and share a label, with all others of
     another label one bit further away: near the query, as far as can be, and in between.
@@ -127,11 +117,4 @@ def _flip(bits: int, number: int, rng: np.random.Generator) -> int:
     return sum(1 << int(bit) for bit in rng.permutation(bits)[:number])
 
 
-def ids(task: Neighbour) -> list[int]:
-    """Strings, and labels behind all strings (`asked` says which prompts count)."""
-    return [task.strings, task.vocabulary] * task.n + [task.strings]
-
-
-DERIVATIONS = (
-    Derivation(name="neighbour", task=Neighbour, derive=derive, ids=ids, asked=asked, hard=hard),
-)
+DERIVATIONS = (Derivation(name="neighbour", task=Neighbour, derive=derive, hard=hard),)

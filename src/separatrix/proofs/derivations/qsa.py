@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
@@ -157,23 +156,10 @@ def _readout(model: Model, stream: Stream, task: QSA) -> Fraction:
     return Fraction(least)
 
 
-def ids(task: QSA) -> list[int]:
-    """Values, then places, whose ids follow those of values."""
-    return [task.V] * task.n + [task.vocabulary] * (task.sets * task.q)
-
-
-def asked(task: QSA, tokens: Tokens) -> NDArray[np.bool_]:
-    """Prompts whose sets hold different places."""
-    sets = tokens[:, task.n :].reshape(len(tokens), task.sets, task.q)
-    ordered = np.sort(sets, axis=2)
-    different = (ordered[..., 1:] != ordered[..., :-1]).all((1, 2))
-    return different & (sets >= task.V).all((1, 2))
-
-
 def hard(task: QSA, rng: np.random.Generator) -> Tokens:
     """Any values and any sets, also of a size that the task draws nothing of."""
     sets = distinct(16 * task.sets, task.q, task.n, rng).reshape(16, -1)
     return task.write(rng.integers(task.V, size=(16, task.n)), sets)
 
 
-DERIVATIONS = (Derivation(name="qsa", task=QSA, derive=derive, ids=ids, asked=asked, hard=hard),)
+DERIVATIONS = (Derivation(name="qsa", task=QSA, derive=derive, hard=hard),)

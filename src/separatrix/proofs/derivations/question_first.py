@@ -34,7 +34,6 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.lookups import recall_asked, recall_ids
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, unrounded
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
 from separatrix.proofs.derivations.parts.overwriting import Moves, delta_head, moves, note_sums
@@ -274,13 +273,4 @@ def _product(left: Array, right: Array) -> Array:
     return np.asarray(left @ right)
 
 
-DERIVATIONS = (
-    Derivation(
-        name="question-first",
-        task=Recall,
-        derive=derive,
-        # the first token stands last in `lookups`
-        ids=lambda task: [task.vocabulary, *recall_ids(task)[:-1]],
-        asked=lambda task, tokens: recall_asked(task, np.roll(tokens, -1, 1)),
-    ),
-)
+DERIVATIONS = (Derivation(name="question-first", task=Recall, derive=derive),)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.indexed import IndexedMixer
@@ -34,7 +33,6 @@ from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Array, Enclosure, Scores, above, add, limited, linear, times
 from separatrix.proofs.softmax import averaging
 from separatrix.tasks import Eva, Index
-from separatrix.tasks.base.task import Tokens
 
 
 def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
@@ -235,28 +233,14 @@ def derive_index(task: Index, model: Model, arithmetic: Arithmetic = FP32) -> De
     return derive_chain(task, model, [hop], [full_fetch], arithmetic)
 
 
-def ids(task: Eva) -> list[int]:
-    """Values in the table, then an argument."""
-    return [task.V] * task.n + [task.n]
-
-
-def index_ids(task: Index) -> list[int]:
-    """Values in the sequence, then a position, whose id is V or more."""
-    return [task.V] * task.n + [task.vocabulary]
-
-
-def index_asked(task: Index, tokens: Tokens) -> NDArray[np.bool_]:
-    return tokens[:, -1] >= task.V
-
-
 DERIVATIONS = (
     *(
-        Derivation(name=name, task=Eva, derive=partial(derive_eva, fetch=fetch), ids=ids)
+        Derivation(name=name, task=Eva, derive=partial(derive_eva, fetch=fetch))
         for name, fetch in (
             ("retrieval", full_fetch),
             ("sparse-retrieval", sparse_fetch),
             ("indexed-retrieval", indexed_fetch),
         )
     ),
-    Derivation(name="index", task=Index, derive=derive_index, ids=index_ids, asked=index_asked),
+    Derivation(name="index", task=Index, derive=derive_index),
 )

@@ -21,8 +21,7 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.parts.reading import readout
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.seqcomp import hops
-from separatrix.proofs.derivations.seqcomp import ids as ids_of_composition
+from separatrix.proofs.derivations.seqcomp import hops, ids
 from separatrix.tasks import SeqComp, Thought
 from separatrix.tasks.base.task import Tokens
 
@@ -82,12 +81,6 @@ def _named(model: Model, step: Step, stream: Stream) -> Fraction:
         readout(model, stream.rows(slice(at, at + 1)), when, first=int(step.named[at]))
         for at in first.tolist()
     )
-
-
-def ids(task: Thought) -> list[int]:
-    """Those of the prompt: what is written follows from it."""
-    assert isinstance(task.task, SeqComp)
-    return ids_of_composition(task.task)
 
 
 DERIVATIONS = (Derivation(name="thought", task=Thought, derive=derive, ids=ids),)

@@ -274,7 +274,7 @@ def derive_swaps(task: Permutation, model: Model, arithmetic: Arithmetic = FP32)
     return derive_tracking(task, model, exchanges_and_first(task), arithmetic)
 
 
-def asked(task: Permutation, tokens: Tokens) -> NDArray[np.bool_]:
+def about(task: Permutation, tokens: Tokens) -> NDArray[np.bool_]:
     return np.logical_and.reduce(np.isin(tokens[:, 1:], neighbours(task.k)), axis=1)
 
 
@@ -290,5 +290,5 @@ DERIVATIONS = (
     Derivation(name="modular", task=Modular, derive=derive),
     Derivation(name="permutation", task=Permutation, derive=derive),
     Derivation(name="group", task=Group, derive=derive),
-    Derivation(name="swaps", task=Permutation, derive=derive_swaps, asked=asked, hard=hard),
+    Derivation(name="swaps", task=Permutation, derive=derive_swaps, about=about, hard=hard),
 )

@@ -16,6 +16,7 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import down
+from separatrix.proofs.derivations.parts.generation import instances, prompts_of
 from separatrix.proofs.derivations.parts.live_parts import Live
 from separatrix.proofs.entries import (
     UNPROVED,
@@ -110,9 +111,13 @@ class Derive(Protocol[_Asked]):
     def __call__(self, task: _Asked, model: Model, arithmetic: Arithmetic = FP32) -> Derived: ...
 
 
-def any_id(task: Task) -> list[int]:
-    """Any id at every place."""
-    return [task.vocabulary] * task.length
+def ids_of(task: Task) -> list[int]:
+    """How many ids may stand at each place of a task's prompts, by its layout."""
+    found = np.full(task.length, task.vocabulary)
+    for meaning, places, number, _ in task.layout().parts.values():
+        ids = task.token_ids[meaning]
+        found[places] = ids.stop if number is None else ids.start + number
+    return found.tolist()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,12 +134,17 @@ class Derivation(Generic[TaskT]):
     """The proof from the weights, in an arithmetic. Raises CheckFailed where they do not bear it
     out.
     """
-    ids: Callable[[TaskT], list[int]] = any_id
-    """How many ids may stand at each position of the task's inputs."""
-    asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
-    """Which of these inputs the claim is about, where it is not about all."""
+    ids: Callable[[Any], list[int]] = ids_of
+    """How many ids may stand at each position of prompts."""
+    about: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
+    """Which instances of the task the claim is about, where it is not about all."""
     hard: Callable[[TaskT, np.random.Generator], Tokens] | None = None
     """Inputs of the task that random ones, and values repeated or exchanged, never come near."""
+
+    def asked(self, task: TaskT, tokens: Tokens) -> NDArray[np.bool_]:
+        """Which of these prompts the claim is about."""
+        found = instances(prompts_of(task), tokens)
+        return found if self.about is None else found & self.about(task, tokens)
 
     def proved(self, task: TaskT, model: Model, arithmetic: Arithmetic) -> Derived:
         """The proof. Raises CheckFailed where there is none, or where a weight is no number of the

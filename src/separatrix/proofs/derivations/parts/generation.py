@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.core.errors import CheckFailed
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.models.model import Model
 from separatrix.models.stored.accuracy import MOST_NUMBERS, numbers_of
 from separatrix.tasks import Task, Thought
@@ -25,6 +25,18 @@ alone.
 def prompts_of(task: Task) -> Task:
     """The task whose prompts are given: of a chain of thought the one that is thought about."""
     return task.asked if task.stepwise else task
+
+
+def instances(task: Task, tokens: Tokens) -> NDArray[np.bool_]:
+    """Which rows are instances of a task: of what the oracle refuses each half is asked again."""
+    try:
+        task.answer(tokens)
+    except SizeError:
+        if len(tokens) == 1:
+            return np.zeros(1, np.bool_)
+        half = len(tokens) // 2
+        return np.concatenate([instances(task, tokens[:half]), instances(task, tokens[half:])])
+    return np.ones(len(tokens), np.bool_)
 
 
 def due(task: Task, prompts: Tokens) -> Tokens:

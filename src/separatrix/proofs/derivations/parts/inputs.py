@@ -36,7 +36,7 @@ def adversarial(
     own draws. Only inputs that the construction is about; fewer where they are rare and the task
     draws none of its size. Raises SizeError where none is found.
     """
-    ids = np.array(derivation.ids(task), np.int64)
+    ids = np.array(derivation.ids(prompts_of(task)), np.int64)
     found = [] if derivation.hard is None else [derivation.hard(task, rng)[:number]]
     missing = number - sum(map(len, found))
     for _ in range(_TRIES):
@@ -50,10 +50,8 @@ def adversarial(
             mine = which == kind
             if mine.any():
                 rows[mine] = draw(np.broadcast_to(ids, (int(mine.sum()), len(ids))), rng)
-        if derivation.asked is not None:
-            rows = rows[derivation.asked(task, rows)]
-        found.append(rows)
-        missing -= len(rows)
+        found.append(rows[derivation.asked(task, rows)])
+        missing -= len(found[-1])
     if missing > 0:
         try:
             found.append(prompts_of(task).sample(missing, rng).tokens)
@@ -71,7 +69,7 @@ def _written(derivation: Derivation[Any], task: Task, ids: Tokens) -> Tokens:
     if math.prod(ids.tolist()) > _ALL:
         return np.empty((0, len(ids)), np.int64)
     every = np.stack(np.unravel_index(np.arange(ids.prod()), ids), 1)
-    return every if derivation.asked is None else every[derivation.asked(task, every)]
+    return every[derivation.asked(task, every)]
 
 
 def _same(ids: Tokens, rng: np.random.Generator) -> Tokens:
