@@ -14,7 +14,8 @@ from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.core.errors import SizeError
-from separatrix.proofs.derivations.neighbour import asked, hard
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.neighbour import hard
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Neighbour, parse_task
 from separatrix.tasks.base.task import Tokens
@@ -57,7 +58,7 @@ def test_prompts_without_one_answer_are_not_asked() -> None:
     every = np.array(
         [*itertools.product(range(8), range(10), range(8), range(8, 10), range(0, 8, 3))]
     )
-    kept = asked(task, every)
+    kept = DERIVATIONS["neighbour"].asked(task, every)
     for prompt, known in zip(every[::7], kept[::7], strict=True):
         valid = prompt[1] >= 8
         assert known == (valid and label(tuple(prompt.tolist()), 3) is not None)

@@ -60,7 +60,7 @@ def test_a_claim_about_no_input_is_run_on_none() -> None:
     task, rng = QSA(n=2, q=2, V=3, sets=2), np.random.default_rng(0)
     own = DERIVATIONS["qsa"]
     assert 0 < len(adversarial(own, task, 8, rng)) <= 8
-    nothing = replace(own, asked=lambda _, tokens: np.zeros(len(tokens), bool), hard=None)
+    nothing = replace(own, about=lambda _, tokens: np.zeros(len(tokens), bool), hard=None)
     with pytest.raises(SizeError, match="at least q V = 6"):
         adversarial(nothing, task, 8, rng)
 

@@ -31,7 +31,7 @@ from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.balls import down
 from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.proofs.derivations.parts.derivation import claimed
-from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of, prompts_of
+from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
 from separatrix.proofs.derivations.parts.inputs import adversarial, drawn
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.stacks.architecture import Architecture
@@ -240,7 +240,7 @@ def _run(
     """Which inputs the model was run on, in words, and these: all, where they are few; else random
     ones, other ones each time, and hard ones. Raises CheckFailed when an answer is wrong.
     """
-    ids = derivation.ids(prompts_of(task))
+    ids = derivation.ids(task)
     # prompts of that many positions have more inputs still: nothing to multiply out
     count = prod(ids) if len(ids) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
     seeded = ""

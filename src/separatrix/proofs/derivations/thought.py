@@ -83,4 +83,6 @@ def _named(model: Model, step: Step, stream: Stream) -> Fraction:
     )
 
 
-DERIVATIONS = (Derivation(name="thought", task=Thought, derive=derive, ids=ids),)
+DERIVATIONS = (
+    Derivation(name="thought", task=Thought, derive=derive, ids=lambda task: ids(task.asked)),
+)

@@ -17,7 +17,7 @@ from separatrix.constructions import construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.tracked import asked
+from separatrix.proofs.derivations.tracked import about
 from separatrix.proofs.exact import Digits, Exactly
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Permutation, Task, parse_task
@@ -120,7 +120,7 @@ def test_a_harmless_change_is_proved_anew() -> None:
 def holds(task: Task, model: Model) -> bool:
     tokens = every([task.vocabulary] * task.length)
     if isinstance(task, Permutation) and task.shift == "swaps":
-        tokens = tokens[asked(task, tokens)]
+        tokens = tokens[about(task, tokens)]
     logits = model(torch.from_numpy(tokens))
     right = logits.argmax(-1).numpy() == task.answer(tokens)
     return bool((right & logits.isfinite().all(-1).numpy()).all())

@@ -36,7 +36,7 @@ def adversarial(
     own draws. Only inputs that the construction is about; fewer where they are rare and the task
     draws none of its size. Raises SizeError where none is found.
     """
-    ids = np.array(derivation.ids(prompts_of(task)), np.int64)
+    ids = np.array(derivation.ids(task), np.int64)
     found = [] if derivation.hard is None else [derivation.hard(task, rng)[:number]]
     missing = number - sum(map(len, found))
     for _ in range(_TRIES):
