@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.each import each
+from support.outcomes import singly
 
 import separatrix as sx
 from separatrix.checks.refute import refute
@@ -29,7 +30,6 @@ from separatrix.core.errors import (
     printable,
 )
 from separatrix.core.evidence.canonical import canonical, sha256
-from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Certificate, Evidence, Measurement, Verdict
 from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.wilson import wilson
@@ -62,7 +62,7 @@ def measured() -> Measurement:
         p.numel() for p in sx.build(_stack(SMALL), longest, width=8, hidden=4).parameters()
     )
     outcomes = [
-        Outcome(
+        singly(
             seed=s,
             correct=90 + s,
             tested=100,

@@ -16,6 +16,7 @@ from hashlib import sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import Metric, Pack, Slice, Update
 from separatrix.training.run import Run
+from support.outcomes import singly
 
 BAD = 13
 """The seed of a run that raises, or kills its worker."""
@@ -77,7 +78,7 @@ def last(run: Run) -> int:
 
 
 def outcome(run: Run, correct: int) -> Outcome:
-    return Outcome(
+    return singly(
         seed=run.seed, correct=correct, tested=run.tested, steps_done=last(run), parameters=1
     )
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from separatrix.cards.table.body import Settings, derive, table_cells
 from separatrix.cards.table.plan import Cell, Kind
-from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Certificate, Evidence
 from separatrix.models.model import build
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.record import measurement
 from separatrix.training.run import Run
+from support.outcomes import singly
 
 KIND = Kind(
     rows=("linear", "loglinear"),
@@ -72,7 +72,7 @@ def _measured(cell: Cell, size: int, place: int) -> Evidence:
     )
     parameters = sum(parameter.numel() for parameter in model.parameters())
     outcomes = [
-        Outcome(
+        singly(
             seed=seed,
             correct=99 - place - seed,
             tested=training["tested"],

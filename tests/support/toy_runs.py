@@ -8,6 +8,7 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import Metric, Pack, Update
 from separatrix.training.run import Run
 from separatrix.training.sweeps.store import Store
+from support.outcomes import singly
 
 
 def run(seed: int = 0, learning_rate: float = 3e-3, architecture: str = "full") -> Run:
@@ -21,7 +22,7 @@ def pack(*seeds: int) -> Pack:
 
 
 def outcome(of: Run, correct: int = 2000) -> Outcome:
-    return Outcome(seed=of.seed, correct=correct, steps_done=40, parameters=900, seconds=1.5)
+    return singly(seed=of.seed, correct=correct, steps_done=40, parameters=900, seconds=1.5)
 
 
 def update(

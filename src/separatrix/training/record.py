@@ -70,10 +70,10 @@ def _counts(correct: list[int], total: int) -> dict[str, Any]:
 
 def _answers(run: Run, outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
     """What the record says of single answers: nothing where each prompt has one and none was asked
-    with rounded states, and nothing of outcomes of earlier versions.
+    with rounded states.
     """
     task = run.trained
-    if not (task.several or run.formats) or not all(one.due or one.diverged for one in outcomes):
+    if not (task.several or run.formats):
         return
     yield _said(run, task, [(one.right, one.due) for one in outcomes]) | {
         "bits": [one.bits for one in outcomes],
@@ -105,16 +105,16 @@ def _said(run: Run, task: Task, pairs: list[tuple[int, int]]) -> dict[str, Any]:
 
 def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> bool:
     """Whether an outcome, its counts of single answers among it, can be one of the run's."""
-    names = tuple(each.format for each in outcome.formats)
-    singly = (len(outcome.longer_right), len(outcome.longer_due), names)
+    formats = tuple(each.format for each in outcome.formats)
+    larger = (outcome.longer, outcome.longer_right, outcome.longer_due)
     return (
         outcome.possible
         and outcome.tested == (0 if outcome.diverged else run.tested)
-        and len(outcome.longer) == len(run.longer)
+        and all(len(counts) == len(run.longer) for counts in larger)
         and outcome.rule == run.rule
         and outcome.steps_done <= run.steps
         and outcome.parameters == parameters
-        and (not outcome.due or singly == (len(run.longer), len(run.longer), run.formats))
+        and formats == (() if outcome.diverged else run.formats)
     )
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from support.outcomes import singly
 from support.report_bundle import fake_bundle
 
 import separatrix.training.engine as engine
 from separatrix.checks.verify.measurement import verify_measurement
 from separatrix.core.errors import CheckFailed
-from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, from_envelope
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy
 from separatrix.core.numbers.wilson import wilson
@@ -105,7 +105,7 @@ def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine, "tally", lambda *_, **__: every)
     with pytest.raises(CheckFailed, match="512 of 512 answers"):
         train(RUN)
-    outcome = Outcome(seed=0, correct=512, tested=512, steps_done=2, parameters=1)
+    outcome = singly(seed=0, correct=512, tested=512, steps_done=2, parameters=1)
     with pytest.raises(CheckFailed, match="please report this"):
         measurement(RUN, [outcome])
 
@@ -113,7 +113,7 @@ def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -
 def test_single_answers_cross_no_ceiling_either() -> None:
     """Where 64 answers are due in a prompt, no prompt need be right as a whole."""
     run = replace(RUN, task=f"{EVA.spec},queries=all")
-    outcome = Outcome(
+    outcome = singly(
         seed=0, correct=0, tested=512, right=0, due=512 * 64, steps_done=2, parameters=1
     )
     # 512 prompts: 0.7 log2(0.7 / 0.488) + 0.3 log2(0.3 / 0.512) = 0.133 bits each, 68 in all
@@ -128,7 +128,7 @@ def test_single_answers_cross_no_ceiling_either() -> None:
 
 def test_verify_refuses_what_no_weights_can_have() -> None:
     parameters = train(RUN).outcome.parameters
-    outcome = Outcome(seed=0, correct=100, tested=512, steps_done=2, parameters=parameters)
+    outcome = singly(seed=0, correct=100, tested=512, steps_done=2, parameters=parameters)
     record = measurement(RUN, [outcome])
     assert any("Theorem A allows 48.8 %" in said for said in verify_measurement(record))
     forged = replace(record, correct=(400,), intervals=(wilson(400, 512),))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.each import each
+from support.outcomes import singly
 
 from separatrix.checks.verify.measurement import verify_measurement
 from separatrix.core.errors import CheckFailed, EvidenceError, SizeError, SpecError
@@ -53,7 +54,7 @@ def outcome(seed: int, **changes: Any) -> Outcome:
         "steps_done": 60,
         "parameters": PARAMETERS,
     }
-    return Outcome(**values | changes)
+    return singly(**values | changes)
 
 
 DIVERGED = outcome(
@@ -110,7 +111,7 @@ def test_test_prompts_that_were_trained_on() -> None:
     assert (
         measurement(
             replace(RUN, task="parity:n=60", longer=(), curriculum=()),
-            [replace(one, longer=()) for one in SEEDS],
+            [singly(one, longer=()) for one in SEEDS],
         ).repeats
         == ""
     )
@@ -177,15 +178,8 @@ def test_the_record_holds_single_answers_where_several_are_due() -> None:
     )
     assert (rounded["format"], rounded["correct"], rounded["right"]) == ("bf16", [89, 0], [249, 0])
     assert from_envelope(json.loads(json.dumps(record.envelope()))) == record
-    # as earlier versions wrote it, and nothing where an outcome is of one
-    verify_measurement(measurement(replace(SEVERAL, formats=()), [answered(due=0, formats=())]))
-    earlier = [answered(due=0), replace(answered(), seed=1)]
-    assert measurement(SEVERAL, earlier).answers == ()
     # one answer a prompt: the counts say it all
-    counted = replace(
-        outcome(0), right=120, due=200, longer_right=(110, 100), longer_due=(200, 200)
-    )
-    assert measurement(RUN, [counted]).answers == ()
+    assert measurement(RUN, [outcome(0)]).answers == ()
 
 
 @each(
@@ -281,10 +275,10 @@ def test_what_no_weights_can_have_at_longer_sizes() -> None:
         seed=0,
         tested=512,
     )
-    good = Outcome(seed=0, correct=200, tested=512, longer=(60,), steps_done=1000, parameters=1)
+    good = singly(seed=0, correct=200, tested=512, longer=(60,), steps_done=1000, parameters=1)
     measurement(run, [good])
     with pytest.raises(CheckFailed, match="eva:n=64,V=64"):
-        measurement(run, [replace(good, longer=(400,))])
+        measurement(run, [singly(good, longer=(400,))])
 
 
 def test_an_outcome_comes_back_from_json() -> None:
@@ -292,24 +286,10 @@ def test_an_outcome_comes_back_from_json() -> None:
         assert Outcome.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
-def test_an_outcome_of_an_earlier_version_lacks_single_answers() -> None:
-    """As such versions wrote it."""
-    data = {
-        "seed": 0,
-        "status": "done",
-        "stopped": "steps",
-        "correct": 120,
-        "tested": 200,
-        "longer": [110, 100],
-        "steps_done": 60,
-        "parameters": PARAMETERS,
-        "seconds": 0.0,
-    }
-    assert Outcome.from_json(data) == outcome(0)
-    # all of what is new, or nothing
-    for name in Outcome.later:
+def test_an_outcome_without_a_field_is_none() -> None:
+    for name in (data := COUNTED.to_json()):
         with pytest.raises(SpecError, match="fields seed, status"):
-            Outcome.from_json(data | {name: COUNTED.to_json()[name]})
+            Outcome.from_json({key: value for key, value in data.items() if key != name})
 
 
 def test_a_hostile_format() -> None:

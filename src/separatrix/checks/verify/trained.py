@@ -29,9 +29,9 @@ class Told(NamedTuple):
     """0 of the task itself, else the place of the longer size."""
     correct: int
     """Prompts right as a whole."""
-    right: int | None = None
-    """Answers right; None where an earlier version counted prompts alone."""
-    due: int | None = None
+    right: int
+    """Answers right."""
+    due: int
     bits: float | None = None
     """Mean of -log2 p of the right answers."""
     format: str = ""
@@ -47,15 +47,14 @@ def run_again(model: Model, told: Told, seed: int, total: int) -> list[str]:
     size += f" with states in {told.format}" if told.format else ""
     prompts = f"the {total:,} test prompts of seed {seed}{size}"
     said = [_compared(found.correct, told.correct, found.close, prompts, told.format)]
-    if told.right is not None and told.due is not None:
-        if found.due != told.due:
-            raise CheckFailed(
-                f"in {prompts} {found.due:,} answers are due, and not {told.due:,} as recorded"
-            )
-        answers = f"the {told.due:,} answers due in {prompts}"
-        same = _compared(found.right, told.right, found.close_answers, answers, told.format)
-        # where one answer is due in each prompt, it says the same twice
-        said += [same] if told.task.several else []
+    if found.due != told.due:
+        raise CheckFailed(
+            f"in {prompts} {found.due:,} answers are due, and not {told.due:,} as recorded"
+        )
+    answers = f"the {told.due:,} answers due in {prompts}"
+    same = _compared(found.right, told.right, found.close_answers, answers, told.format)
+    # where one answer is due in each prompt, it says the same twice
+    said += [same] if told.task.several else []
     # a lead that changes by so much changes -log p by no more
     apart = margin(told.format) / log(2)
     if told.bits is not None and abs(found.bits - told.bits) > apart:
@@ -131,22 +130,17 @@ def _tests(stored: Stored, outcome: Outcome) -> list[Told]:
     """
     record = stored.record
     longer = [(parse_task(said["task"]), said["correct"][0]) for said in record.longer]
-    counts = [len(outcome.longer)]
-    if outcome.due:
-        counts += [len(outcome.longer_right), len(outcome.longer_due)]
+    counts = map(len, (outcome.longer, outcome.longer_right, outcome.longer_due))
     if any(count != len(longer) for count in counts):
         raise CheckFailed(
             f"{RECORD} is about {len(longer)} longer sizes, {TRAINING} about another number"
         )
     rounded = [each.format for each in outcome.formats]
-    if outcome.due and rounded != stored.run.get("formats", []):
+    if rounded != stored.run.get("formats", []):
         raise CheckFailed(
             f"{TRAINING} has a run that rounds states otherwise than its outcome, to"
             f" {', '.join(rounded) or 'nothing'}"
         )
-    if not outcome.due:
-        tests = [Told(stored.task, 0, record.correct[0])]
-        return tests + [Told(task, n, right) for n, (task, right) in enumerate(longer, 1)]
     own = Told(stored.task, 0, record.correct[0], outcome.right, outcome.due, outcome.bits)
     further = [
         Told(task, place + 1, right, *outcome.longer_answers(place))

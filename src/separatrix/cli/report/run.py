@@ -40,8 +40,7 @@ def measured_rows(run: Run, outcome: Outcome | None) -> Iterator[tuple[str, str]
     yield "accuracy", f"{share(*outcome.answers, tested)}, chance {guessed(task.chance)}"
     if task.several:
         yield "whole prompts", share(outcome.correct, tested, tested)
-    if outcome.due:
-        yield "bits", f"{outcome.bits:.3f} left for each answer"
+    yield "bits", f"{outcome.bits:.3f} left for each answer"
     for place, (size, larger) in enumerate(zip(run.longer, run.longer_tasks, strict=True)):
         reached = share(*outcome.longer_answers(place), tested)
         yield f"at {size}", f"{reached}, chance {guessed(larger.chance)}"

@@ -115,12 +115,6 @@ def notes(summary: Summary) -> Iterator[str]:
             "Accuracies are of single answers, and intervals count prompts, since answers of one"
             " prompt depend on each other; whole prompts: those of which every answer is right."
         )
-    rates = [rate for cell in cells if cell.several for rate in cell.rates]
-    if earlier := sum(int(((r.ended.tested > 0) & (r.ended.due == 0)).sum()) for r in rates):
-        yield (
-            f"Of {earlier:,} run{'s' * (earlier > 1)}, which an earlier version ended, whole"
-            " prompts alone were counted: their accuracies are of these. --fresh trains them again."
-        )
     if any(cell.run.formats for cell in cells):
         yield (
             "in bf16, in fp16: the same test with recurrent states rounded after every token;"

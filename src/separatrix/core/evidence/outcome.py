@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
@@ -43,20 +43,7 @@ class FormatOutcome:
 class Outcome:
     """What one seed gave. A seed that diverged is not tested: none of its answers counts as
     right.
-
-    Outcomes of earlier versions lack what counts single answers: then `due` is 0.
     """
-
-    later: ClassVar[tuple[str, ...]] = (
-        "right",
-        "due",
-        "bits",
-        "bits_squares",
-        "longer_right",
-        "longer_due",
-        "formats",
-    )
-    """Fields that outcomes of earlier versions do not have."""
 
     seed: int
     status: Status = "done"
@@ -94,8 +81,8 @@ class Outcome:
 
     @property
     def answers(self) -> tuple[int, int]:
-        """Answers right and due; prompts where single answers were not counted."""
-        return (self.right, self.due) if self.due else (self.correct, self.tested)
+        """Answers right and due."""
+        return self.right, self.due
 
     @property
     def accuracy(self) -> Fraction:
@@ -125,13 +112,12 @@ class Outcome:
             and self.diverged == (self.tested == 0)
             and self.steps_done >= 1
             and all(count <= self.tested for count in whole)
-            and (not self.due or all(right <= due for right, due in pairs))
+            and self.tested <= self.due
+            and all(right <= due for right, due in pairs)
         )
 
     def longer_answers(self, place: int) -> tuple[int, int]:
         """The same at a longer size."""
-        if not self.due:
-            return self.longer[place], self.tested
         return self.longer_right[place], self.longer_due[place]
 
     def to_json(self) -> dict[str, Any]:
@@ -143,14 +129,11 @@ class Outcome:
     def from_json(cls, data: object) -> Outcome:
         """Inverse of `to_json`. Raises SpecError for missing, unknown or mistyped fields."""
         given = json_object(data)
-        earlier = given is not None and cls.later[0] not in given
-        names = [f.name for f in fields(cls) if not (earlier and f.name in cls.later)]
-        names.remove("rule")
+        names = [f.name for f in fields(cls) if f.name != "rule"]
         if given is None or set(given) - {"rule"} != set(names):
             raise SpecError(f"an outcome is an object of JSON with the fields {', '.join(names)}")
-        missing = {f.name: to_plain(f.default) for f in fields(cls) if f.name not in given}
         try:
-            found: Outcome | None = typed(_with_reals(given | missing), cls, "outcome")
+            found: Outcome | None = typed(_with_reals({"rule": "own"} | given), cls, "outcome")
         except EvidenceError:
             found = None
         if found is None or not found._in_range:

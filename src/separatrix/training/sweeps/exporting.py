@@ -72,11 +72,10 @@ def _record(row: Stored) -> dict[str, Any]:
     what follows `longer_correct` single answers.
     """
     run, o = row.run, row.outcome
-    # what diverged was not tested, and earlier versions did not count single answers
+    # what diverged was not tested
     tested = o if o and o.tested else None
-    counted = o if o and o.due else None
-    prompts = _interval(o.correct, o.tested, o.tested) if o and tested else (None, None)
-    answers = _interval(o.right, o.due, o.tested) if o and counted else (None, None)
+    prompts = _interval(tested.correct, tested.tested, tested.tested) if tested else (None, None)
+    answers = _interval(tested.right, tested.due, tested.tested) if tested else (None, None)
     return {
         "key": row.key,
         "sweep": row.sweep,
@@ -89,18 +88,18 @@ def _record(row: Stored) -> dict[str, Any]:
         "accuracy_high": prompts[1],
         "chance": _chance(run.task),
         "longer_correct": o and o.longer,
-        "right": counted and counted.right,
-        "due": counted and counted.due,
-        "answer_accuracy": counted and counted.right / counted.due,
+        "right": tested and tested.right,
+        "due": tested and tested.due,
+        "answer_accuracy": tested and tested.right / tested.due,
         "answer_accuracy_low": answers[0],
         "answer_accuracy_high": answers[1],
-        "bits": counted and counted.bits,
-        "bits_squares": counted and counted.bits_squares,
-        "longer_right": counted and counted.longer_right,
-        "longer_due": counted and counted.longer_due,
-        "formats_correct": counted and [each.correct for each in counted.formats],
-        "formats_right": counted and [each.right for each in counted.formats],
-        "formats_bits": counted and [each.bits for each in counted.formats],
+        "bits": tested and tested.bits,
+        "bits_squares": tested and tested.bits_squares,
+        "longer_right": tested and tested.longer_right,
+        "longer_due": tested and tested.longer_due,
+        "formats_correct": tested and [each.correct for each in tested.formats],
+        "formats_right": tested and [each.right for each in tested.formats],
+        "formats_bits": tested and [each.bits for each in tested.formats],
         "step": row.step,
         "parameters": o and o.parameters,
         "wall_seconds": row.seconds,

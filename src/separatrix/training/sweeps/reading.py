@@ -27,10 +27,12 @@ BROKEN = (
 )
 """Of a damaged run."""
 LISTED = "replaced = 0 AND key IN (SELECT value FROM json_each(?))"
+UNCOUNTED = (
+    "runs that code before 0.1.0 ended have no counts of single answers, and are not read; --fresh"
+    " trains them anew"
+)
 _ERROR = "the hash of its outcome is another: the store is damaged; --retry trains it again"
-_RIGHT = "iif(due > 0, answered, correct)"
-_DUE = "iif(due > 0, due, tested)"
-"""Answers right and due; prompts, where an earlier version did not count single answers."""
+_ACCURACY = "1.0 * answered / due"
 SORTS = (
     *("key", "architecture", "task", "seed", "learning_rate", "status"),
     *("accuracy", "step", "seconds", "created", "ended", "version"),
@@ -52,9 +54,9 @@ CALLED = {
     "status": _sound("status", f"'{DAMAGED}'"),
     "result": _sound("outcome"),
     "error": _sound("error", f"'{_ERROR}'"),
-    "right": _sound(_RIGHT),
-    "due": _sound(_DUE),
-    "accuracy": f"1.0 * {_RIGHT} / {_DUE}",
+    "right": _sound("answered"),
+    "due": _sound("due"),
+    "accuracy": _ACCURACY,
 }
 """Name -> expression, where they differ."""
 
@@ -279,7 +281,7 @@ class Reading:
                 f" WHERE status = '{RUNNING}' GROUP BY line HAVING max(accuracy) IS NOT NULL"
             )
             best = connection.execute(
-                f"SELECT line, {_RIGHT}, {_DUE}, learning_rate, max(1.0 * {_RIGHT} / {_DUE})"
+                f"SELECT line, answered, due, learning_rate, max({_ACCURACY})"
                 f" {watched} WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line"
             )
             return counts.fetchall(), training.fetchall(), [row[:4] for row in best]
@@ -344,6 +346,9 @@ def shown(
         sound = (right == kept) & ~np.isin(ids, broken)
         status = np.where(sound, status, len(STATUSES))
         counts = [np.where(sound, each, 0) for each in counts]
+        _, _, tested, _, due = counts
+        if (tested > due).any():
+            raise StoreError(f"sweep {sweep}: {UNCOUNTED}")
         for place in np.flatnonzero(sound)[:1]:
             _check_cell(connection, texts.get(cell, ""), rate, int(seeds[place]), int(ids[place]))
         found.append((first, (texts.get(cell, "{}"), rate, ids, seeds, status, *counts)))

@@ -72,12 +72,8 @@ class Counts(NamedTuple):
 
     @property
     def answers(self) -> tuple[Numbers, Numbers]:
-        """Right and due: prompts where single answers were not counted, and 0 of 1 where a run
-        diverged.
-        """
-        single = self.due > 0
-        due = np.where(single, self.due, self.tested)
-        return np.where(single, self.right, self.correct), np.maximum(due, 1)
+        """Right and due; 0 of 1 where a run diverged."""
+        return self.right, np.maximum(self.due, 1)
 
 
 Load = Callable[[Sequence[int]], Sequence[Stored]]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.each import each
+from support.outcomes import singly
 
 from separatrix.checks.verify.measurement import NOT_RUN, verify_measurement
 from separatrix.core.errors import EvidenceError, SeparatrixError, SizeError, SpecError
@@ -35,7 +36,7 @@ PARAMETERS = (3 + 17) * 8 + 4 * 4 * 8 + 3 * 8 + (8 + 1) * 2
 
 def test_a_file_that_says_that_nothing_is_there_says_so_in_one_way() -> None:
     run = replace(RUN, task="eva:n=8,V=8", curriculum=(), longer=())
-    one = Outcome(seed=0, correct=20, tested=200, steps_done=60, parameters=376)
+    one = singly(seed=0, correct=20, tested=200, steps_done=60, parameters=376)
     record = measurement(run, [one])
     assert verify_measurement(record)[-1] == NOT_RUN
     envelope = record.envelope()
@@ -45,11 +46,11 @@ def test_a_file_that_says_that_nothing_is_there_says_so_in_one_way() -> None:
 
 
 def made(solved_after: int = 50) -> Measurement:
-    one = Outcome(
+    one = singly(
         seed=0, correct=120, tested=200, longer=(99,), steps_done=60, parameters=PARAMETERS
     )
-    two = replace(one, seed=1, stopped="solved", steps_done=solved_after, correct=200)
-    gone = replace(
+    two = singly(one, seed=1, stopped="solved", steps_done=solved_after, correct=200)
+    gone = singly(
         one,
         seed=2,
         status="diverged",
@@ -64,7 +65,7 @@ def made(solved_after: int = 50) -> Measurement:
 
 def test_a_record_under_the_rule_of_stopping_holds() -> None:
     run = replace(RUN, plateau=0, warmup=5, rule="study")
-    one = Outcome(
+    one = singly(
         seed=0, correct=120, tested=200, longer=(99,), steps_done=60, parameters=PARAMETERS
     )
     with pytest.raises(SizeError, match="none of this"):
@@ -77,7 +78,7 @@ def test_a_record_under_the_rule_of_stopping_holds() -> None:
 
 
 def test_what_an_outcome_says_of_its_rule() -> None:
-    own = Outcome(seed=0, correct=1, tested=2, steps_done=3, parameters=4)
+    own = singly(seed=0, correct=1, tested=2, steps_done=3, parameters=4)
     assert "rule" not in own.to_json()
     held = replace(own, rule="study")
     assert Outcome.from_json(held.to_json()) == held
@@ -213,7 +214,7 @@ def with_count(count: int) -> Measurement:
         tested=512,
     )
     parameters = (65 + 66) * 32 + 4 * 32 + 3 * 32 + (64 * 32 + 64) + (32 * 64 + 32) + 64 * 33
-    fair = Outcome(
+    fair = singly(
         seed=0, correct=200, tested=512, longer=(60,), steps_done=1000, parameters=parameters
     )
     record = measurement(run, [fair])
@@ -246,7 +247,7 @@ def test_theorem_a_at_longer_sizes() -> None:
 )
 def test_a_false_measurement_is_refused(change: dict[str, Any]) -> None:
     parameters = (5 + 6) * 32 + 4 * 256 * 32 + 3 * 32 + (64 * 32 + 64) + (32 * 64 + 32) + 4 * 32 + 4
-    one = Outcome(seed=0, correct=1000, steps_done=1000, parameters=parameters)
+    one = singly(seed=0, correct=1000, steps_done=1000, parameters=parameters)
     record = measurement(Run(architecture="full", task="eva:n=4,V=4", seed=0), [one])
     verify_measurement(record)
     with pytest.raises(EvidenceError):

@@ -14,13 +14,14 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from support.outcomes import singly
 from support.toy_runs import outcome, pack, run, update
 
 from separatrix.cli.main import run as command
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.training.packs import Metric, Pack
 from separatrix.training.run import Run
-from separatrix.training.sweeps.schema import digest
+from separatrix.training.sweeps.schema import digest, seal
 from separatrix.training.sweeps.store import Store
 
 LONG = Run(
@@ -49,7 +50,7 @@ def path(tmp_path: Path) -> Path:
         store.claim(five.keys[:4], "me")
         store.tell(five, update(five, 10, metrics=[]), "me")
         done = outcome(five.runs[0], 2047)
-        nan = replace(outcome(five.runs[1], 0), status="diverged", stopped="diverged", tested=0)
+        nan = singly(outcome(five.runs[1], 0), status="diverged", stopped="diverged", tested=0)
         ended = ((five.keys[0], done), (five.keys[1], nan))
         told = [
             Metric(five.keys[0], 10, 1.5, 0.25, 1e-3),
@@ -61,7 +62,7 @@ def path(tmp_path: Path) -> Path:
         store.fail([five.keys[2]], "RuntimeError: no luck", "me")
         long = Pack((LONG,))
         store.claim(long.keys, "me")
-        right = replace(outcome(LONG, 1024), longer=(512,))
+        right = singly(outcome(LONG, 1024), longer=(512,))
         store.tell(
             long, replace(update(long, 30, checkpoint=None), finished=((LONG.key, right),)), "me"
         )
@@ -171,7 +172,7 @@ MANY = Run(
 
 @pytest.fixture
 def several(tmp_path: Path) -> Path:
-    """A run of which single answers are counted, and one that an earlier version has stored."""
+    """A run with two answers in each prompt, and one that diverged."""
     made = tmp_path / "several.sqlite"
     both = Pack((MANY, replace(MANY, seed=1)))
     ended = Outcome(
@@ -189,34 +190,50 @@ def several(tmp_path: Path) -> Path:
         steps_done=40,
         parameters=900,
     )
-    before = Outcome(seed=1, correct=200, tested=1000, longer=(70,), steps_done=40, parameters=900)
+    gone = replace(
+        ended,
+        seed=1,
+        status="diverged",
+        stopped="diverged",
+        formats=(),
+        **dict.fromkeys(("correct", "tested", "right", "due"), 0),
+        **dict.fromkeys(("longer", "longer_right", "longer_due"), (0,)),
+    )
     with Store.create(made, version="0.1.0+abc") as store:
         store.add("several", both.runs)
         store.claim(both.keys, "me")
-        finished = tuple(zip(both.keys, (ended, before), strict=True))
+        finished = tuple(zip(both.keys, (ended, gone), strict=True))
         last = replace(update(both, 40, checkpoint=None), finished=finished)
         store.tell(both, last, "me")
-    with sqlite3.connect(made) as connection:
+    return made
+
+
+def test_what_code_before_this_version_ended_is_refused(
+    several: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlite3.connect(several) as connection:
         connection.execute("DROP TRIGGER ended_stays")
-        changes = ", ".join(f"'$.{name}'" for name in Outcome.later)
-        connection.execute(
-            f"UPDATE runs SET outcome = json_remove(outcome, {changes}) WHERE seed = 1"
-        )
         connection.create_function("digest", 5, digest)
-        connection.execute(
-            "UPDATE runs SET digest = digest(key, specification, status, version, outcome)"
-        )
+        connection.create_function("seal", 5, seal)
+        for change in (
+            "outcome = json_remove(outcome, '$.right', '$.due', '$.bits', '$.formats')",
+            "digest = digest(key, specification, status, version, outcome),"
+            " seal = seal(cell, learning_rate, seed, status, outcome)",
+        ):
+            connection.execute(f"UPDATE runs SET {change} WHERE seed = 0")
         # what wrote it keeps the trigger
         connection.executescript(
             "CREATE TRIGGER ended_stays BEFORE UPDATE OF key ON runs BEGIN SELECT 1; END;"
         )
     connection.close()
-    return made
+    assert "--fresh" in fails(capsys, "summary", "--store", str(several))
+    said = fails(capsys, "show", MANY.key, "--store", str(several))
+    assert "its outcome cannot be read here" in said
 
 
 def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = printed(capsys, "list", "--store", str(several), "--sort=-accuracy")
-    assert re.findall(r"\d+\.\d %", listed) == ["75.0 %", "20.0 %"]
+    assert re.findall(r"\d+\.\d %", listed) == ["75.0 %"]
     out = printed(capsys, "show", MANY.key, "--store", str(several))
     out = " ".join(out.split())
     for said in (
@@ -228,18 +245,16 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
         "in bf16 72.5 % (1,450 of 2,000;",
     ):
         assert said in out
-    earlier = printed(capsys, "show", replace(MANY, seed=1).key, "--store", str(several))
-    assert "20.0 % (200 of 1,000" in earlier
-    assert "bits" not in earlier
+    gone = printed(capsys, "show", replace(MANY, seed=1).key, "--store", str(several))
+    assert "bits" not in gone
     summed = json.loads(printed(capsys, "summary", "--store", str(several), "--json"))
     seeds = summed["cells"][0]["rates"][0]["seeds"]
-    assert [one["accuracy"] for one in seeds] == [0.75, 0.2]
+    assert [one["accuracy"] for one in seeds] == [0.75, 0.0]
     assert seeds[0]["formats"][0]["right"] == 1450
     printed(capsys, "export", str(several.with_name("page.md")), "--store", str(several))
     page = several.with_name("page.md").read_text()
     assert "| cell | rate | median |" in page
     assert "single answers" in page
-    assert "- Of 1 run, " in page
 
 
 def test_single_answers_in_files(
@@ -253,9 +268,9 @@ def test_single_answers_in_files(
     assert json.loads(first["formats"]) == ["bf16"]
     assert json.loads(first["formats_bits"]) == [1.25]
     assert json.loads(first["longer_due"]) == [2000]
-    # of the earlier version's nothing is made up
+    # of what diverged nothing is made up
     assert [second[name] for name in ("right", "due", "bits", "formats_right")] == [""] * 4
-    assert second["accuracy"] == "0.2"
+    assert second["accuracy"] == ""
 
 
 def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def test_the_best_run_is_one_that_is_not_damaged(store: Store) -> None:
     runs = pretended.runs(2)
     packs = begin(store, runs, 2)
     ends = [
-        (run.key, replace(pretended.expected(run), correct=correct))
+        (run.key, pretended.outcome(run, correct))
         for run, correct in zip(runs, (9, 7), strict=True)
     ]
     tell(store, packs[0], 5, finished=tuple(ends), checkpoint=None)
