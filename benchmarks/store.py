@@ -56,12 +56,15 @@ def told(pack: Pack, metrics: int, rng: random.Random) -> Update:
     for run in pack.runs:
         diverged = rng.random() < 0.01
         tested = 0 if diverged else run.tested
+        correct = rng.randrange(tested + 1)
         outcome = Outcome(
             seed=run.seed,
             status="diverged" if diverged else "done",
             stopped="diverged" if diverged else "steps",
-            correct=rng.randrange(tested + 1),
+            correct=correct,
             tested=tested,
+            right=correct,
+            due=tested,
             steps_done=run.steps,
             parameters=25_000,
             seconds=rng.uniform(1, 100),

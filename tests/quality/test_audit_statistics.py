@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.each import each
+from support.tools import loaded
 
 import separatrix as sx
 from separatrix.core.errors import SeparatrixError, SizeError, UnknownNameError
@@ -49,9 +50,7 @@ from separatrix.tasks.audits.probes import (
 from separatrix.tasks.audits.probes import table as most_frequent
 from separatrix.tasks.audits.rows import (
     above,
-    expected,
     largest_above,
-    smallest_leak,
     standard_error,
     uneven,
 )
@@ -163,7 +162,7 @@ def test_the_smallest_leak_is_found_nine_times_of_ten(answers: int, values: int)
     """Planted leaks of the size stated: 40 probes of one token, 36 expected to be suspected; six
     standard deviations of a binomial number are 11. Of a third as large hardly any is.
     """
-    half = smallest_leak(answers, 1000, 1000, values)
+    half = loaded("audits", "benchmarks").smallest_leak(answers, 1000, 1000, values)
     found = [
         sum(suspected(answers, values, gain, seed) for seed in range(40))
         for gain in (half, half / 3)
@@ -191,6 +190,11 @@ def test_power_by_hand() -> None:
     19.27, d = 0.0347. Three hundredths over 64 values: z = 14.4 / sqrt(14.4 + 64) = 1.63, above 3
     one time in 12; with 20,000 it is 72 / sqrt(72 + 64) = 6.17.
     """
+    audits, pages = loaded("audits", "benchmarks"), loaded("pages")
+    smallest_leak, expected = audits.smallest_leak, audits.expected
+    for told, answers, number in ((pages._TWO, 2, 1), (pages._MORE, 2, 10), (pages._EIGHT, 8, 1)):
+        sizes = (answers, 4000 * number, 4000 * number)
+        assert told == tuple(round(smallest_leak(*sizes, values), 3) for values in audits.SPREADS)
     assert smallest_leak(2, 4000, 4000, 1) == pytest.approx((19.27 / 16000) ** 0.5, rel=1e-3)
     assert expected(0.03, 2, 4000, 4000, 64)[0] == pytest.approx(14.4 / 78.4**0.5)
     assert 1 / (1 - NormalDist().cdf(3 - 14.4 / 78.4**0.5)) == pytest.approx(12, abs=0.5)
@@ -435,9 +439,8 @@ def test_printed() -> None:
     found = Audit(task="eva:n=2", seed=7, fitted=100, tested=100, rows=rows)
     lines = table(found).text(100).splitlines()
     assert re.findall(r"\d+", lines[0]) == ["2", "100", "100", "7"]
-    assert lines[1].startswith("finds 9 times of 10")
-    assert lines[4].split() == ["constant", "0.5000", "1/2", "=", "0.5000", "+0.0", "within"]
-    assert lines[5].split() == [
+    assert lines[3].split() == ["constant", "0.5000", "1/2", "=", "0.5000", "+0.0", "within"]
+    assert lines[4].split() == [
         "counts",
         "0.7500",
         "1/3",

@@ -1,43 +1,18 @@
 """The outcome of an audit: plain data, and a document for people. How far a measured number lies
-above what it should be, in standard errors of a normal distribution; and the power of an audit: the
-smallest leak that it finds nine times of ten.
-
-Of one place, that is: in which of many places the leak stands must be learnt as well, and the
-places that tell nothing are told from it by chance. Of a gain over 64 values that is found in 0.9
-of the audits where the place is known, the probe "position" found 88 of 100 among 3 places, 73 of
-100 among 11 and 44 of 74 among 63 (4,000 + 4,000 instances, two answers); over 512 values 55 of 60
-among 3. Of eight answers, among 3 places, 49 of 60 over 64 values and 51 of 60 over 512.
-`benchmarks/audits.py` measures it.
-
-The leak is told by a token of m equally frequent values, each of which favours an answer. Of k
-equally likely answers, the favoured one has probability 1/k + d, and d is the gain in accuracy of
-whoever knows which value favours what. A probe must learn that from the f instances that it is
-fitted to, and is suspected where it lies `BOUND` standard errors above its level on the t others.
-So its z must be BOUND + 1.28 times its spread on average, 1.28 being the ninth decile of a normal
-number. What is found once in so many instances is found again in four times as many, so that the
-second drawing costs nothing worth counting.
-
-Two answers: the share of answer 1 beside a value is 1/2 + d or 1/2 - d, measured with variance 1/(4
-f/m). So the score has correlation 2d / sqrt(1 + m / (4 d^2 f)) with the answer, and its z is that
-times sqrt(t), with spread 1.
-
-k > 2 answers: of f/m instances of a value the favoured answer has (1/k + d) f/m on average, any
-other (1/k - d/(k-1)) f/m, all about Poisson. The favoured one is the most frequent, ties broken
-fairly, with probability P. The gain is d P - d (1 - P)/(k - 1), and z is that over s = sqrt((1/k)(1
-- 1/k)/t). Its spread over s: of an accuracy a on t instances, and of how many of the m values are
-learnt, sqrt(a (1 - a)/t + (d + d/(k-1))^2 P (1 - P)/m).
+above what it should be, in standard errors of a normal distribution. Which leaks an audit of so
+many instances finds is derived, and measured, in `benchmarks/audits.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, log, sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
 from separatrix.core.document import Document, Heading, Line, Table
-from separatrix.core.numbers.lazy import Floats, np
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Tokens
 
 BOUND = 3.0
@@ -82,62 +57,6 @@ def largest_above(targets: Tokens, answers: int, level: Fraction) -> float:
         return z
     none = _NORMAL.cdf(z) ** answers
     return -_FARTHEST if none == 0 else z if none == 1 else _NORMAL.inv_cdf(none)
-
-
-_NINTH = NormalDist().inv_cdf(0.9)
-SPREADS = (1, 64, 512)
-"""Values over which the leaks are spread whose sizes an audit states."""
-_HALVINGS = 40
-_TINY = 1e-12
-
-
-def smallest_leak(answers: int, fitted: int, tested: int, values: int) -> float:
-    """The smallest gain d that is found nine times of ten; 1 - 1/k where none is."""
-    low, high = 0.0, 1 - 1 / answers
-    for _ in range(_HALVINGS):
-        gain = (low + high) / 2
-        z, spread = expected(gain, answers, fitted, tested, values)
-        if z - _NINTH * spread < BOUND:
-            low = gain
-        else:
-            high = gain
-    return high
-
-
-def expected(
-    gain: float, answers: int, fitted: int, tested: int, values: int
-) -> tuple[float, float]:
-    """The mean of a probe's z for a leak of this gain, and its spread, as derived above."""
-    if answers == 2:
-        return 2 * gain / sqrt(1 + values / (4 * gain**2 * fitted)) * sqrt(tested), 1.0
-    chance = 1 / answers
-    seen = fitted / values
-    other = gain / (answers - 1)
-    picked = _picked(seen * (chance + gain), seen * (chance - other), answers)
-    reached = gain * picked - other * (1 - picked)
-    accuracy = chance + reached
-    learnt = (gain + other) ** 2 * picked * (1 - picked) / values
-    unit = sqrt(chance * (1 - chance) / tested)
-    return reached / unit, sqrt(accuracy * (1 - accuracy) / tested + learnt) / unit
-
-
-def _picked(favoured: float, other: float, answers: int) -> float:
-    """The probability that of Poisson numbers with these means, `answers` - 1 of the latter, the
-    former is the largest.
-    """
-    most = int(favoured + 10 * sqrt(favoured) + 20)
-    own, rival = (_poisson(mean, most) for mean in (favoured, other))
-    upto = np.cumsum(rival)
-    below = upto - rival
-    # among j rivals as large, one chance in j + 1: the sum over j is this difference
-    won = (upto**answers - below**answers) / (answers * np.maximum(rival, _TINY))
-    return float((own * np.where(rival > _TINY, won, 1.0)).sum())
-
-
-def _poisson(mean: float, most: int) -> Floats:
-    counts = np.arange(most + 1)
-    logs = np.cumsum(np.log(np.maximum(counts, 1)))
-    return np.exp(counts * log(max(mean, _TINY)) - mean - logs)
 
 
 Finding = Literal["within", "above", "leak"]
@@ -189,8 +108,6 @@ class Audit:
     fitted: int
     tested: int
     rows: tuple[Row, ...]
-    answers: int = 2
-    """How many answers there are."""
     note: str = ""
     """What a reader must know about this task's sampler; mostly empty."""
 
@@ -203,12 +120,6 @@ class Audit:
     def verdict(self) -> Finding:
         return "leak" if self.leaks else "within"
 
-    def smallest_leak(self, values: int = 1) -> float:
-        """The smallest gain in accuracy over equally likely answers that an audit of this size
-        finds nine times of ten, where each of `values` values of a token favours an answer.
-        """
-        return smallest_leak(self.answers, self.fitted, self.tested, values)
-
     def __getitem__(self, probe: str) -> Row:
         """The row of a probe, or of "answers". Raises KeyError."""
         return {row.probe: row for row in self.rows}[probe]
@@ -218,11 +129,8 @@ class Audit:
         decimals.
         """
         named = ("task", "seed", "fitted", "tested", "verdict", "note")
-        found = {str(values): f"{self.smallest_leak(values):.6f}" for values in SPREADS}
-        return {name: getattr(self, name) for name in named} | {
-            "smallest_leak": found,
-            "rows": [_plain(row) for row in self.rows],
-        }
+        own = {name: getattr(self, name) for name in named}
+        return own | {"rows": [_plain(row) for row in self.rows]}
 
 
 def _plain(row: Row) -> dict[str, Any]:
@@ -240,10 +148,8 @@ _LONGEST = 9
 def table(audit: Audit) -> Document:
     """What was drawn, one line per probe, and the outcome."""
     drawn = f"{audit.fitted:,} instances to fit, {audit.tested:,} others to judge"
-    gains = ", ".join(f"{audit.smallest_leak(values):.3f} by {values}" for values in SPREADS)
     return Document(
         Line(f"{audit.task}   {drawn}, seed {audit.seed}"),
-        Line(f"finds 9 times of 10 a gain of {gains} values of a known token"),
         *([Line(f"({audit.note})")] if audit.note else []),
         Heading(),
         Table([*map(_cells, audit.rows)], HEADINGS, labels=True),

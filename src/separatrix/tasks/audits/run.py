@@ -236,7 +236,6 @@ def audit(
         tested=tested,
         rows=tuple(rows.values()),
         note=subject.note,
-        answers=subject.answers,
     )
 
 
