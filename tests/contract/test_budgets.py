@@ -12,9 +12,9 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_160, 2_600),
+    "core": (4_143, 2_600),
     "stacks": (9_520, 5_600),
-    "tasks": (14_252, 8_600),
+    "tasks": (14_069, 8_600),
     "theory": (8_945, 6_000),
     "protocols": (921, 921),
     "cards": (3_600, 3_600),
@@ -22,10 +22,10 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "models": (2_943, 2_000),
     "constructions": (5_314, 4_000),
     "proofs": (10_469, 6_200),
-    "checks": (3_315, 2_600),
+    "checks": (3_309, 2_600),
     "training": (6_868, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_518, 4_000),
+    "cli": (8_511, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

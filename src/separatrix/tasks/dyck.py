@@ -77,7 +77,7 @@ class Dyck(Task):
     )
     usage = "n (even), k (kinds), D (depth)"
     source = "[Bha24]"
-    shortcuts = ("counters", "grams", "products")
+    shortcuts = ("counters", "products")
     shifts: ClassVar[dict[str, str]] = {
         "shallow": "where a bracket may open or close, it opens with probability 1/4",
         "beyond": "half of the wrong prompts are one level too deep, which a counter tells",

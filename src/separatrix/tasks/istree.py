@@ -178,7 +178,7 @@ class IsTree(Task):
             " chains, told from one end"
         ),
     }
-    shortcuts = ("cycles", "leaves")
+    shortcuts = ("leaves",)
     grid = ("n=64", "n=80", "n=96", "n=129", "n=257")
 
     n: int

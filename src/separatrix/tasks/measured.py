@@ -19,9 +19,7 @@ from separatrix.tasks.text import TEXT_TASKS, TextTask
 
 MEASURED = frozenset(
     {
-        "residues",
         "more residues",
-        "pair sums",
         "sign products",
         "products",
         "leaves",

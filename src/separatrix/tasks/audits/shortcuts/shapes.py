@@ -1,5 +1,5 @@
 """What counting shows: bags of neighbours, in the whole prompt, in its halves, in its quarters;
-sums known modulo a small number; open brackets; and a short look round every vertex of a graph.
+sums known modulo a small number; open brackets; and what is left of a graph without its leaves.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from itertools import islice, permutations
 from typing import TYPE_CHECKING
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.audits.probes import MOST_IDS
-from separatrix.tasks.audits.shortcuts.views import one_by_one, together, weighed
+from separatrix.tasks.audits.shortcuts.views import one_by_one, together
 from separatrix.tasks.base.task import Task, Tokens
 from separatrix.tasks.drawing.distinct import how_often
-from separatrix.tasks.istree import groups
-from separatrix.tasks.sums import SMALL_MODULI
 from separatrix.tasks.tracking import inversions
 
 if TYPE_CHECKING:
@@ -30,20 +27,8 @@ if TYPE_CHECKING:
 
 
 _MOST_MODULUS = 16
+_MOST_RESIDUES = 40
 _SIGNS = 16
-LONGEST = 4
-"""Neighbours that are counted together, at most."""
-
-
-@weighed
-def grams(task: Task, tokens: Tokens) -> Tokens:
-    """How often every two or more neighbours occur (logistic regression)."""
-    columns = []
-    length = 2
-    while length == 2 or (length <= LONGEST and task.vocabulary**length <= MOST_IDS):
-        columns.append(how_often(_codes(tokens, length, task.vocabulary) % MOST_IDS, MOST_IDS))
-        length += 1
-    return np.concatenate(columns, axis=1)
 
 
 @together
@@ -127,28 +112,15 @@ def _codes(tokens: Tokens, length: int, vocabulary: int) -> Tokens:
     return windows @ vocabulary ** np.arange(windows.shape[2])
 
 
-_MORE_MODULI = 40
-
-
-@together
-def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
-    """How many sums are right modulo 2, 3, ..., 16: each by itself, and all together."""
-    return _residues(task, tokens, SMALL_MODULI)
-
-
 @together
 def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
-    """The same modulo 2, 3, ..., 40."""
-    return _residues(task, tokens, range(SMALL_MODULI.start, _MORE_MODULI + 1))
-
-
-def _residues(task: TwoSum | ThreeSum, tokens: Tokens, moduli: range) -> Tokens:
+    """How many sums are right modulo 2, 3, ..., 40: each by itself, and all together."""
     summands = 2 if task.name == "twosum" else 3
     asked = task.form == "query"
     others = tokens[:, :-1] if asked else tokens
     free = summands - 1 if asked else summands
     columns = []
-    for modulus in moduli:
+    for modulus in range(2, _MOST_RESIDUES + 1):
         often = how_often(others % modulus, modulus)
         query = tokens[:, -1] if asked else np.zeros(len(tokens), np.int64)
         # sums of ids below M that are 0 mod M are M, ..., (summands - 1) M, or 0 where all are
@@ -182,19 +154,6 @@ def _sums(often: Tokens, number: int, wanted: Tokens) -> Tokens:
         # two of the three at one place, in three ways, or all three
         found = added(found, often) - 2 * added(times(2), often) + 2 * times(3)
     return found[np.arange(len(often)), wanted]
-
-
-@together
-def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
-    """How many different sums and differences pairs have, and the sum of all tokens."""
-    one, two = np.triu_indices(tokens.shape[1], 1)
-    columns = []
-    for sign in (1, -1):
-        sums = np.sort((tokens[:, one] + sign * tokens[:, two]) % task.M, axis=1)
-        new = (sums[:, 1:] != sums[:, :-1]).sum(axis=1)
-        columns.append(new)
-    columns.append(tokens.sum(axis=1) % task.M)
-    return np.column_stack(columns)
 
 
 @together
@@ -269,31 +228,6 @@ def counters(task: Dyck, tokens: Tokens) -> Tokens:
     return np.column_stack(columns).astype(np.int64)
 
 
-SMALL = 5
-"""Vertices of the largest cycle and the largest group that a short look shows as a whole."""
-
-
-@together
-def cycles(task: IsTree, tokens: Tokens) -> Tokens:
-    """Cycles and groups of at most five vertices, and how many walks of up to log2 n edges."""
-    n = task.n
-    peeled = _without_leaves(task, tokens)
-    one, other = core = next(peeled)
-    while (left := next(peeled)).shape != core.shape:
-        core = left
-    cycle = (np.bincount(core.ravel(), minlength=len(tokens) * n) > 0).reshape(-1, n).sum(axis=1)
-    to = groups(tokens[:, 0::2], tokens[:, 1::2], n)
-    sizes = np.bincount(to.ravel(), minlength=len(tokens) * n).reshape(-1, n)
-    smallest = np.where(sizes > 0, sizes, n).min(axis=1)
-    shown = [
-        np.where((number > 0) & (number <= most), number, 0)
-        for number in (cycle, smallest)
-        for most in range(3, SMALL + 1)
-    ]
-    steps = (n - 1).bit_length()
-    return np.column_stack([*shown, *_walks_on(one, other, len(tokens), n, steps)])
-
-
 @together
 def leaves(task: IsTree, tokens: Tokens) -> Tokens:
     """How many edges are left when leaves are taken away up to 2 log2 n times."""
@@ -312,20 +246,3 @@ def _without_leaves(task: IsTree, tokens: Tokens) -> Iterator[Tokens]:
         yield ends
         degree = np.bincount(ends.ravel(), minlength=len(tokens) * task.n)
         ends = ends[:, (degree[ends] > 1).all(axis=0)]
-
-
-def _walks_on(one: Tokens, other: Tokens, batch: int, n: int, steps: int) -> list[Tokens]:
-    """How many walks of 1, ..., `steps` edges never turn back, and the sum over vertices of the
-    squared numbers that end there.
-    """
-    start = np.concatenate((one, other))
-    end = np.concatenate((other, one))
-    back = np.roll(np.arange(len(start)), len(one))
-    into = np.ones(len(start))
-    found = []
-    for _ in range(steps):
-        arrived = np.bincount(end, weights=into, minlength=batch * n)
-        each = arrived.reshape(batch, n)
-        found += [each.sum(axis=1), (each**2).sum(axis=1)]
-        into = arrived[start] - into[back]
-    return [column.astype(np.int64) for column in found]

@@ -52,8 +52,6 @@ one_by_one = _read_by(best_column)
 """Each column is a shortcut of its own: together they would be the task's solution."""
 together = _read_by(best_column, regressed)
 """Each column may tell something, and a regression may weigh all against each other."""
-weighed = _read_by(regressed)
-"""Columns too many to be looked at one by one: a regression alone."""
 
 
 def shortcut(name: str, task: Task | TextTask) -> Learner[Prompts]:
