@@ -84,7 +84,6 @@ class Quotient:
 @recipe(
     "automaton",
     Eva,
-    theorem="tightness",
     takes=(
         "an automaton with ceil(n log2 V) bits and a rule for every token at every place, n V + n;"
         " at most 2^20 inputs"

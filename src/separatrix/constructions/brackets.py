@@ -47,7 +47,6 @@ from separatrix.theory.written import slots
 @recipe(
     "brackets",
     Dyck,
-    theorem="brackets",
     takes=(
         "a linear layer without normaliser, a deltanet or gdn layer with a key dimension for every"
         " open bracket and ceil(log2 k) value dimensions behind it, and another one behind that"

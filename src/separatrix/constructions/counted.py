@@ -72,7 +72,6 @@ RECIPES = tuple(
         name=f"counted-{task.name}",
         task=task,
         weights=counted,
-        theorem="S",
         takes="one causal full layer of any size, without a cap; no positions; at most 2,048 bits",
     )
     for task in (Parity, Modular)

@@ -58,7 +58,6 @@ MOST_COUNTED = 1 << 18
 @recipe(
     "counting",
     Counting,
-    theorem="counting",
     takes=(
         "one full layer, with ceil(log2 V) + 1 key dimensions and 1 value dimension; no positions;"
         " n up to about the root of 2^p in a format of p digits"

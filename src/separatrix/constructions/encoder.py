@@ -70,7 +70,6 @@ SCALE = 8
 @recipe(
     "encoder",
     SeqComp,
-    theorem="encoder",
     takes=(
         "1 + ceil(log2(L+1)) full layers with causal=false, with a key dimension for each bit of w,"
         " of N_{L-2} values and of L+2 levels"

@@ -82,7 +82,6 @@ _HALF_STEP = 2.0
 @recipe(
     "match2-bits",
     TwoSum,
-    theorem="match2",
     takes=(
         "form=query and any M; one full layer, with ceil(log2 M) + 1 key dimensions and 1 value"
         " dimension; no positions"
@@ -104,7 +103,6 @@ def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Ari
 @recipe(
     "pairs",
     TwoSum,
-    theorem="pairs",
     takes=(
         "form=decision and any M; two full layers, the first with ceil(log2 M) + 1 key dimensions;"
         " no positions"
@@ -180,7 +178,6 @@ def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag
 @recipe(
     "equality",
     Equality,
-    theorem="equality",
     takes=("two full layers, the first with ceil(log2 n) + 1 key dimensions"),
 )
 def equality(task: Equality, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:

@@ -165,7 +165,6 @@ def _write_check(mlp: MLP, space: Spaces) -> None:
 @recipe(
     "cgram",
     CGram,
-    theorem="last-layer",
     takes=(
         "one full layer with c ceil(log2 V) key and ceil(log2 V) value dimensions, behind a layer"
         " of short convolutions with conv >= c + 1 and as many channels as key dimensions"
@@ -205,7 +204,6 @@ def _recipe(task: type[Any]) -> Recipe[Any]:
         name=INDUCTION[task.name],
         task=task,
         weights=induction,
-        theorem="lookup",
         takes=(
             "two full layers: the first finds the token before, or c of them by a head each, by"
             " places or by rotations alone; the second compares c ceil(log2 of the vocabulary)"

@@ -78,7 +78,6 @@ SCALE = 8
 @recipe(
     "khop",
     KHop,
-    theorem="k-hop",
     takes=(
         "floor(log2 k) + 2 full layers with room for the bits of a place and of a letter, the first"
         " with a head for each bit of a place"

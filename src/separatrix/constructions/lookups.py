@@ -167,7 +167,6 @@ def _recipe(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
         name=f"carried-{task.name}" if carried else task.name,
         task=task,
         weights=partial(lookup, carried=carried),
-        theorem="last-layer" if carried else "recall",
         takes=(_BEHIND if carried else _ONE) + _KEYS[task],
     )
 

@@ -65,7 +65,6 @@ _START = slice(0, 1)
 @recipe(
     "match2",
     TwoSum,
-    theorem="match2",
     takes=(
         f"form=query and M up to {LARGEST_MODULUS:,} (in fp64 {LARGEST_WIDE:,}); one full layer,"
         " with 3 key dimensions and 1 value dimension"

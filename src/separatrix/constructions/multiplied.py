@@ -119,7 +119,6 @@ RECIPES = tuple(
         name=f"multiplied-{task.name}",
         task=task,
         weights=multiplied,
-        theorem="S",
         takes=(
             "full layers without options, with room for the bits of a place, or with rotations"
             " alone, and for a number for each thing and place of its block: n at most the product"

@@ -47,7 +47,6 @@ from separatrix.theory.written import bits_for
 @recipe(
     "neighbour",
     Neighbour,
-    theorem="neighbour",
     takes=(
         "two full layers: the first with ceil(log2(n + 1)) + 1 key dimensions and d value"
         " dimensions, the second with d + 1 and ceil(log2 V)"

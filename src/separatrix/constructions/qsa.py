@@ -57,7 +57,6 @@ MOST_READ = 1 << 24
 @recipe(
     "qsa",
     QSA,
-    theorem="qsa",
     takes=(
         "two full layers: the first with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions,"
         " the second with ceil(log2 sets) + 1 and 1"

@@ -45,7 +45,6 @@ from separatrix.theory.written import bits_for, slots
 @recipe(
     "question-first",
     Recall,
-    theorem="question-first",
     takes=(
         "three deltanet or gdn layers, the first with ceil(log2 K) value dimensions, the last with"
         " ceil(log2 V) (of V + 1 answers where keys may be missing)"

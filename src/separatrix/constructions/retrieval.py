@@ -72,7 +72,7 @@ _TAKES = "one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimen
 SHUT_GATE = -32.0
 
 
-@recipe("retrieval", Eva, theorem="retrieval", takes=_TAKES, rounded=True)
+@recipe("retrieval", Eva, takes=_TAKES, rounded=True)
 def retrieval(task: Eva, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """One full layer (default: a single layer that just holds it). Source: [CPW]; theory.md,
     section 6.
@@ -80,7 +80,7 @@ def retrieval(task: Eva, architecture: Architecture | None, arithmetic: Arithmet
     return _retrieved(task, architecture, arithmetic, range(task.n))
 
 
-@recipe("index", Index, theorem="retrieval", takes=_TAKES, rounded=True)
+@recipe("index", Index, takes=_TAKES, rounded=True)
 def index(task: Index, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """The same, asked by ids of places."""
     return _retrieved(task, architecture, arithmetic, range(task.V, task.vocabulary))
@@ -101,7 +101,6 @@ def _retrieved(
 @recipe(
     "sparse-retrieval",
     Eva,
-    theorem="block-retrieval",
     takes=(
         "one sparse layer with blocks of a power of two, ceil(log2 n) + 1 key and ceil(log2 V)"
         " value dimensions"
@@ -129,7 +128,6 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None, arithmetic: A
 @recipe(
     "indexed-retrieval",
     Eva,
-    theorem="indexed-retrieval",
     takes=(
         "one indexed layer of single tokens, with ceil(log2 n) + 1 key and indexer dimensions and"
         " ceil(log2 V) value dimensions"

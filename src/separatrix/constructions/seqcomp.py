@@ -67,7 +67,6 @@ from separatrix.theory.written import address_bits, bits_for, key_width
 @recipe(
     "seqcomp",
     SeqComp,
-    theorem="composition",
     takes=(
         "L+1 full layers, with a key dimension for each address bit of the widest function and one"
         " more, and ceil(log2 N) value dimensions for N answers"
@@ -242,7 +241,6 @@ def write_level(
 @recipe(
     "carried",
     SeqComp,
-    theorem="composition",
     takes=(
         "L full layers as wide as those of 'seqcomp', and before the first or the second of them a"
         " bounded layer that hands ceil(log2 m) bits on to the next token"

@@ -64,7 +64,6 @@ from separatrix.theory.written import bits_for, paired, slots
 @recipe(
     "thought",
     Thought,
-    theorem="thought",
     takes=(
         "one full layer, with a key dimension for each bit of w, of N_{L-2} values and of the L+1"
         " levels, and ceil(log2 N) value dimensions for N answers"

@@ -278,7 +278,6 @@ def nearest(model: Model, read: slice, codes: Tensor) -> None:
 @recipe(
     "swaps",
     Permutation,
-    theorem="state-tracking",
     takes=(
         "a layer of two heads with negative=true, head_dim >= 2 k and value_dim >= k^2, for k >= 3"
         " and shift=swaps"
@@ -374,6 +373,5 @@ _TAKES = (
     ),
 )
 RECIPES = tuple(
-    Recipe(name=task.name, task=task, weights=reflections, theorem="state-tracking", takes=takes)
-    for task, takes in _TAKES
+    Recipe(name=task.name, task=task, weights=reflections, takes=takes) for task, takes in _TAKES
 )

@@ -21,7 +21,7 @@ from separatrix.core.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.folder import write_atomic
-from separatrix.core.evidence.records import Construction, Verdict, from_envelope
+from separatrix.core.evidence.records import Construction, from_envelope
 from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.description import CONFIG, RECORD, description
 from separatrix.models.stored.weights import (
@@ -39,8 +39,7 @@ from separatrix.proofs.derivations.parts.derivation import claimed
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory import THEOREMS
-from separatrix.theory.written import in_numbers
+from separatrix.theory.written import BUILT, in_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +198,6 @@ class Recipe(Generic[TaskT]):
     task: type[TaskT]
     """The kind of task that it solves."""
     weights: Weights[TaskT]
-    theorem: str
-    """Key of the theorem that says which stacks have the room."""
     takes: str
     """Sizes and layers that it takes, in words."""
     rounded: bool = False
@@ -217,21 +214,20 @@ class Recipe(Generic[TaskT]):
             model = on_grid(model, arithmetic)
         return built(task, model, name=self.name, arithmetic=arithmetic)
 
-    def room(self, architecture: Architecture, task: TaskT) -> Verdict | None:
-        """What the theorem says of a stack; None where it sees no room. Weights in float32 may need
-        more than the theorem asks for.
+    @property
+    def theorem(self) -> str:
+        """Key of the theorem that says which stacks have the room. Weights in float32 may need more
+        than it asks for.
         """
-        return THEOREMS[self.theorem].judge(architecture, task)
+        return next(key for key, names in BUILT.items() if self.name in names)
 
 
 def recipe(
-    name: str, task: type[TaskT], *, theorem: str, takes: str, rounded: bool = False
+    name: str, task: type[TaskT], *, takes: str, rounded: bool = False
 ) -> Callable[[Weights[TaskT]], Recipe[TaskT]]:
     """Makes a construction of a function that writes its weights."""
 
     def of(weights: Weights[TaskT]) -> Recipe[TaskT]:
-        return Recipe(
-            name=name, task=task, weights=weights, theorem=theorem, takes=takes, rounded=rounded
-        )
+        return Recipe(name=name, task=task, weights=weights, takes=takes, rounded=rounded)
 
     return of
