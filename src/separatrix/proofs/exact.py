@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.formats import DIGITS
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.machine import Array, lowest_bits
 
@@ -159,6 +161,19 @@ class Exactly:
     """Maps without a rounding, and the binary digits that all of them took so far."""
 
     digits: Digits = field(default_factory=Digits)
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """With the digits of all weights of a model, none of which may be rounded."""
+        found = cls()
+        for name, tensor in model.state_dict().items():
+            found.kept(tensor.numpy().astype(np.float64), name)
+        return found
+
+    def kept(self, numbers: Array, what: str) -> Array:
+        """The numbers. Raises CheckFailed for one that float32 may round."""
+        self.digits.numbers(numbers, what)
+        return numbers
 
     def mapped(self, rows: Array, weight: Array, bias: Array | None = None, *, what: str) -> Array:
         """W x + b for each row. Raises CheckFailed where float32 may round it."""

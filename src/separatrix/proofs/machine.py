@@ -61,6 +61,9 @@ class Enclosure:
         """Other numbers, in the same arithmetic."""
         return Enclosure(mid, rad, self.arithmetic)
 
+    def __neg__(self) -> Enclosure:
+        return self.like(-self.mid, self.rad)
+
     def spanning(self, low: Array, high: Array) -> Enclosure:
         """Everything from `low` to `high`, in the same arithmetic."""
         return Enclosure.between(low, high, self.arithmetic)

@@ -84,9 +84,7 @@ _EMBEDDING = "the embedding"
 def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """Raises CheckFailed, naming the part, where the weights do not bear the proof out."""
     counter, holder, flag = live_of(model, 3, placed=False)
-    whole = Integers()
-    for name, tensor in model.state_dict().items():
-        whole.kept(array(tensor), name)
+    whole = Integers.of(model)
     cases = Cases(task, model, counter, holder, flag, whole)
     for token in range(2 * task.k):
         cases.check_stack(token)

@@ -32,9 +32,8 @@ from separatrix.proofs.derivations.parts.derivation import (
     derived,
 )
 from separatrix.proofs.derivations.parts.flagged import Kinds, look
-from separatrix.proofs.derivations.parts.hops import Heads
+from separatrix.proofs.derivations.parts.hops import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
-from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (
     CHUNK,

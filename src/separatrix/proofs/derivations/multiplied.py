@@ -20,9 +20,8 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Heads
+from separatrix.proofs.derivations.parts.hops import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.live_parts import Live, live_of, live_parts
-from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, logit_leads
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.tracked import counted, tracking

@@ -54,9 +54,7 @@ def derive(task: Recall, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     if task.question != "first":
         raise CheckFailed("this construction is told the key before the pairs")
     keeper, flag, holder = parts = live_of(model, 3)
-    exactly = Exactly()
-    for name, tensor in model.state_dict().items():
-        exactly.digits.numbers(array(tensor), name)
+    exactly = Exactly.of(model)
     inputs = Inputs.of(model, exactly.digits)
     values, keys = inputs.later[: task.V], inputs.later[task.V :]
     first = inputs.first[task.V :]

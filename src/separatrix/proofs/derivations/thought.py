@@ -16,9 +16,10 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
+from separatrix.proofs.derivations.parts.chain import full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
+from separatrix.proofs.derivations.parts.queries import Wanted
 from separatrix.proofs.derivations.parts.reading import readout
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import hops, ids

@@ -88,10 +88,8 @@ def derive_tracking(
     where the weights do not bear it out.
     """
     (part,) = live_of(model, 1, placed=False)
-    whole = Exactly()
+    whole = Exactly.of(model)
     digits = whole.digits
-    for name, tensor in model.state_dict().items():
-        digits.numbers(array(tensor), name)
     inputs = Inputs.of(model, digits)
     mixer, heads = live_heads(part, len(tracking.followed))
     o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)

@@ -22,10 +22,9 @@ from separatrix.proofs.derivations.parts.arriving import Arrival, Written, arriv
 from separatrix.proofs.derivations.parts.gates import unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.matrix_states import features
-from separatrix.proofs.derivations.parts.recurrent import arrival as arrives_at
-from separatrix.proofs.derivations.parts.recurrent import carry
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.seqcomp import hops
+from separatrix.proofs.derivations.seqcomp import arrival as arrives_at
+from separatrix.proofs.derivations.seqcomp import carry, hops
 from separatrix.proofs.machine import Enclosure
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp

@@ -19,8 +19,8 @@ from separatrix.proofs.derivations.parts.chain import full_fetch
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.reading import averaged, prove_readout
-from separatrix.proofs.derivations.parts.recurrent import carry
 from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.seqcomp import carry
 from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.proofs.softmax import mixing
 from separatrix.stacks.architecture import Architecture

@@ -34,8 +34,6 @@ from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Enclosure
 from separatrix.tasks import Task
 
-__all__ = ["Fetched", "Fetcher", "Wanted", "derive_chain"]
-
 
 class Fetched(NamedTuple):
     """What a hop leaves behind: its proof, and the stream after it."""

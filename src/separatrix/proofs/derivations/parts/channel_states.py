@@ -129,7 +129,7 @@ def mamba(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arriva
     written = written.times(b.map(lambda x: _tiled(x, channels)), where)
     rates = exponential(_point(mixer.rate.reshape(1, -1), stream), f"{where}, rate")
     slow = steps.map(lambda x: times(_repeated(x, numbers), rates, where))
-    kept = slow.map(lambda x: exponential(x.like(-x.mid, x.rad), where))
+    kept = slow.map(lambda x: exponential(-x, where))
     # no state is larger than the sum of all that was written
     arithmetic = stream.last.arithmetic
     tiny = arithmetic.tiny
@@ -224,7 +224,7 @@ def rglru(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arriva
         for gate in (mixer.r, mixer.g)
     )
     slow = opened.map(lambda r: times(speed.like(SCALE * speed.mid, SCALE * speed.rad), r, where))
-    kept = slow.map(lambda x: exponential(x.like(-x.mid, x.rad), where))
+    kept = slow.map(lambda x: exponential(-x, where))
     put = slow.map(_root).times(gated, where).times(u, where)
     tokens = len(stream.by_place.mid)
     stale = _within(_most(kept.before, put.before, tokens), u.last)

@@ -42,8 +42,7 @@ def softplus(x: Enclosure, what: str) -> Enclosure:
 
 def log_sigmoid(x: Enclosure, what: str) -> Enclosure:
     """-ln(1 + e^-x)."""
-    found = softplus(x.like(-x.mid, x.rad), what)
-    return x.like(-found.mid, found.rad)
+    return -softplus(-x, what)
 
 
 def exponential(x: Enclosure, what: str) -> Enclosure:

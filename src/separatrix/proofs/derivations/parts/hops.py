@@ -1,4 +1,6 @@
-"""The residual stream of tokens that each hold a pointer: where it leads, bit by bit.
+"""Full layers of several heads, and heads of one that look back, whatever their own place, by
+addresses of places or by rotations alone; and the residual stream of tokens that each hold a
+pointer: where it leads, bit by bit.
 
 Every token holds a number, or none: a place, a letter. What a token with a given number may hold is
 an enclosure for each of its binary digits: a row for digit c being 0, one for it being 1, and one
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
+from separatrix.proofs.derivations.parts.reading import Reading
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, hull, linear, stacked
 
@@ -65,6 +69,52 @@ class Heads:
             mid[:, own] = given.mid
             rad[:, own] = given.rad
         return linear(some.like(mid, rad), self.o, what=f"{self.where}, o")
+
+
+OPTIONS = frozenset({"rope", "rope_dim", "rope_scaling", "qk_norm", "gate"})
+"""Those that such heads may have."""
+
+
+class Back(NamedTuple):
+    """A head, and what it hands to the output map."""
+
+    head: int
+    offset: int
+    """The largest there is where it reads the start token whatever the place."""
+    reading: Reading
+    fetched: Enclosure
+    """A row for each of the contents given."""
+
+
+def looking_back(
+    part: Live, heads: Heads, by_place: Enclosure, contents: Enclosure, fetches: str
+) -> list[Back]:
+    """The heads by their offsets, which their weights tell. `by_place`: a row per place, the start
+    token's first; `contents`: rows of which every token is within one. Raises CheckFailed where a
+    place may read another token.
+    """
+    at = np.arange(len(by_place.mid))
+    found: list[Back] = []
+    for head in heads.each:
+        turned = at if head.steps else None
+        last = head.asked(by_place.rows(at[-1:]), at[-1:], part.where)
+        keys = head.keys(by_place, at, part.where)
+        offset = int(at[-1] - (last.mid @ keys.mid.T).argmax())
+        wanted = np.maximum(at - offset, 0)
+        reading = Reading.each(part, head, by_place, by_place, wanted, fetches, places=turned)
+        average = reading.read(head.values(contents, part.where))
+        given = head.given(average, contents.hull(), part.where)
+        found.append(Back(head.index, offset, reading, given))
+    return sorted(found, key=lambda one: one.offset)
+
+
+def check_offsets(part: Live, found: list[Back], due: list[int]) -> None:
+    """Raises CheckFailed where heads look back other offsets than are due."""
+    offsets = [one.offset for one in found]
+    if offsets != due:
+        raise CheckFailed(
+            f"{part.where}: its heads look back {offsets} places, where {due} are due"
+        )
 
 
 @dataclass(frozen=True)

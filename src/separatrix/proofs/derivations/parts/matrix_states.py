@@ -22,7 +22,7 @@ reads what the one before it left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -65,144 +65,86 @@ from separatrix.proofs.derivations.parts.live_parts import Live, array
 from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed
 from separatrix.proofs.derivations.parts.steps import Rotated, Rows, own_group
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import Array, Enclosure, linear, times
+from separatrix.proofs.machine import Enclosure, linear, times
 
 
-@dataclass(frozen=True)
-class _Head:
-    """The maps of a live head, and the stream that it reads."""
-
-    maps: Maps
-    stream: Stream
-
-    def weight(self, name: str, *axes: int) -> Array:
-        """The head's own part of a parameter."""
-        mixer = self.maps.mixer
-        table = array(mixer.get_parameter(name))
-        table = table.reshape(mixer.heads, *axes, *table.shape[1:])
-        return own_group(table, self.maps.index, mixer.heads, f"{self.maps.where}: {name}")
-
-    def zero(self, *names: str) -> None:
-        """Raises CheckFailed for a parameter that the proof takes as 0 and that is not."""
-        for name in names:
-            if bool(self.maps.mixer.get_parameter(name).any()):
-                where = self.maps.where
-                raise CheckFailed(f"{where}: its parameter {name} is taken as 0, which it is not")
-
-    def gate(self, name: str) -> Enclosure:
-        """What the map of a gate gives at each place."""
-        weight, bias = self.weight(f"{name}.weight"), np.atleast_1d(self.weight(f"{name}.bias"))
-        what = f"{self.maps.where}, {name}"
-        return linear(self.stream.by_place, np.atleast_2d(weight), bias, what=what).summed()
-
-    def low_rank(self, name: str, *, tanh: bool = False) -> Enclosure:
-        """W_2 f(W_1 x) + c at each place, a number for each key dimension."""
-        what = f"{self.maps.where}, {name}"
-        down = array(self.maps.mixer.get_parameter(f"{name}.down.weight"))
-        x = linear(self.stream.by_place, down, what=what)
-        if tanh:
-            # whatever it is, it lies between -1 and 1
-            most = 1.0 + 80 * float(x.arithmetic.stored)
-            x = x.like(np.zeros_like(x.mid), np.where(x.size == 0, 0.0, most))
-        dims = self.maps.mixer.head_dim
-        weight, bias = self.weight(f"{name}.up.weight", dims), self.weight(f"{name}.up.bias", dims)
-        return linear(x, weight, bias, what=what).summed()
-
-    def rated(self, steps: Enclosure) -> Enclosure:
-        """-e^s times the steps."""
-        what = f"{self.maps.where}, rate"
-        s = np.array([[float(self.weight("rate"))]])
-        rate = exponential(Enclosure.point(s, steps.arithmetic), what)
-        return _minus(times(steps, rate, what))
-
-    def written(self, log_decay: Enclosure) -> Written:
-        """Keys and queries as they are mapped, a strength of 1."""
-        last = self.maps.queries(self.stream.at_last())
-        return Written(
-            keys=self.maps.keys(self.stream.by_place),
-            last=last,
-            anyone=self.maps.queries(self.stream.by_place.hull()),
-            log_decay=log_decay,
-            strength=last.like(np.ones((1, 1)), np.zeros((1, 1))),
-        )
-
-    def through(
-        self, found: Written, keys: Callable[..., Enclosure], queries: Callable[..., Enclosure]
-    ) -> Written:
-        """The same behind functions of keys and queries."""
-        where = self.maps.where
-        return replace(
-            found,
-            keys=keys(found.keys, f"{where}, k"),
-            last=queries(found.last, f"{where}, q"),
-            anyone=queries(found.anyone, f"{where}, q"),
-        )
-
-    def constant(self, log_a: float) -> Enclosure:
-        """The same decay at every place, computed in a few operations, or none."""
-        full = np.full((len(self.stream.by_place.mid), 1), log_a)
-        inner = self.stream.by_place.arithmetic.inner
-        return Enclosure(full, np.abs(full) * 80 * float(inner.summed), inner)
+def _written(head: Maps, log_decay: Enclosure) -> Written:
+    """Keys and queries as they are mapped, a strength of 1."""
+    last = head.queries(head.stream.at_last())
+    return Written(
+        keys=head.keys(head.stream.by_place),
+        last=last,
+        anyone=head.queries(head.stream.by_place.hull()),
+        log_decay=log_decay,
+        strength=last.like(np.ones((1, 1)), np.zeros((1, 1))),
+    )
 
 
-def _minus(x: Enclosure) -> Enclosure:
-    return x.like(-x.mid, x.rad)
+def _through(
+    head: Maps, found: Written, keys: Callable[..., Enclosure], queries: Callable[..., Enclosure]
+) -> Written:
+    """The same behind functions of keys and queries."""
+    return replace(
+        found,
+        keys=keys(found.keys, f"{head.where}, k"),
+        last=queries(found.last, f"{head.where}, q"),
+        anyone=queries(found.anyone, f"{head.where}, q"),
+    )
 
 
-def _delta(head: _Head, log_decay: Enclosure) -> Written:
+def _delta(head: Maps, log_decay: Enclosure) -> Written:
     """Of the delta rule: one update writes, all others have keys of 0."""
-    maps, stream = head.maps, head.stream
-    mixer, where = maps.mixer, maps.where
+    stream, mixer, where = head.stream, head.mixer, head.where
     largest = getattr(mixer, "largest", 1.0)
     for update in range(1, mixer.updates):
-        if maps.keys(stream.by_place, update).size.any():
+        if head.keys(stream.by_place, update).size.any():
             raise CheckFailed(f"{where}: update {update + 1} of a token has a key that is not zero")
     b = array(mixer.get_parameter("b.weight"))
-    b = own_group(b, maps.index, len(b), f"{where}: b")
+    b = own_group(b, head.index, len(b), f"{where}: b")
     rows = linear(stream.by_place.hull(), b[None], what=f"{where}, b").summed()
     strength = sigmoid(rows, f"{where}, b")
     strength = strength.like(strength.mid * largest, strength.rad * largest)
-    found = replace(head.written(log_decay), strength=strength, alone=True)
-    return head.through(found, unit, unit)
+    found = replace(_written(head, log_decay), strength=strength, alone=True)
+    return _through(head, found, unit, unit)
 
 
-def _deltanet(head: _Head) -> Written:
+def _deltanet(head: Maps) -> Written:
     return _delta(head, head.constant(0.0))
 
 
-def _gated_delta(head: _Head) -> Written:
-    return _delta(head, head.rated(softplus(head.gate("a"), f"{head.maps.where}, a")))
+def _gated_delta(head: Maps) -> Written:
+    return _delta(head, head.rated(softplus(head.gate("a"), f"{head.where}, a")))
 
 
-def _kda(head: _Head) -> Written:
-    return _delta(head, head.rated(softplus(head.low_rank("a"), f"{head.maps.where}, a")))
+def _kda(head: Maps) -> Written:
+    return _delta(head, head.rated(softplus(head.low_rank("a"), f"{head.where}, a")))
 
 
-def _gla(head: _Head) -> Written:
-    logs = log_sigmoid(head.low_rank("a"), f"{head.maps.where}, a")
+def _gla(head: Maps) -> Written:
+    logs = log_sigmoid(head.low_rank("a"), f"{head.where}, a")
     # a power of two: exact
-    return head.written(logs.like(logs.mid / TEMPERATURE, logs.rad / TEMPERATURE))
+    return _written(head, logs.like(logs.mid / TEMPERATURE, logs.rad / TEMPERATURE))
 
 
-def _hgrn2(head: _Head) -> Written:
-    forget = head.maps.keys(head.stream.by_place)
-    found = head.written(log_sigmoid(forget, f"{head.maps.where}, k"))
-    return head.through(found, lambda k, what: sigmoid(_minus(k), what), silu)
+def _hgrn2(head: Maps) -> Written:
+    forget = head.keys(head.stream.by_place)
+    found = _written(head, log_sigmoid(forget, f"{head.where}, k"))
+    return _through(head, found, lambda k, what: sigmoid(-k, what), silu)
 
 
-def _lightning(head: _Head) -> Written:
-    log_a = -(2.0 ** (-8.0 * (head.maps.index + 1) / head.maps.mixer.heads))
-    return replace(head.written(head.constant(log_a)), summed=True)
+def _lightning(head: Maps) -> Written:
+    log_a = -(2.0 ** (-8.0 * (head.index + 1) / head.mixer.heads))
+    return replace(_written(head, head.constant(log_a)), summed=True)
 
 
-def _retnet(head: _Head) -> Written:
-    log_a = float(np.log1p(-(2.0 ** (-5.0 - head.maps.index))))
-    found = head.written(head.constant(log_a))
-    rotated = Rotated(Rotation(BASE, head.maps.mixer.head_dim))
+def _retnet(head: Maps) -> Written:
+    log_a = float(np.log1p(-(2.0 ** (-5.0 - head.index))))
+    found = _written(head, head.constant(log_a))
+    rotated = Rotated(Rotation(BASE, head.mixer.head_dim))
     tokens = len(head.stream.by_place.mid)
 
     def turned(x: Enclosure, places: NDArray[np.int64] | None) -> Enclosure:
-        (rows,) = rotated.mapped("k", Rows((x,), places), head.maps.where).parts
+        (rows,) = rotated.mapped("k", Rows((x,), places), head.where).parts
         return rows
 
     return replace(
@@ -215,58 +157,58 @@ def _retnet(head: _Head) -> Written:
     )
 
 
-def _mamba2(head: _Head) -> Written:
+def _mamba2(head: Maps) -> Written:
     head.zero("skip")
-    steps = softplus(head.gate("dt"), f"{head.maps.where}, dt")
-    return replace(head.written(head.rated(steps)), strength=steps.hull())
+    steps = softplus(head.gate("dt"), f"{head.where}, dt")
+    return replace(_written(head, head.rated(steps)), strength=steps.hull())
 
 
-def _mlstm(head: _Head) -> Written:
-    where = head.maps.where
-    not_narrowed(head.maps.stored, where)
+def _mlstm(head: Maps) -> Written:
+    where = head.where
+    not_narrowed(head.stream.last.arithmetic, where)
     log_f = log_sigmoid(head.gate("f"), f"{where}, f")
     log_g = head.gate("i")
     if float(log_g.size.max()) > 8:
         raise CheckFailed(f"{where}: its input gate may be e^{float(log_g.size.max()):g}")
-    found = head.written(log_f.like(log_f.mid, log_f.rad + log_g.size))
+    found = _written(head, log_f.like(log_f.mid, log_f.rad + log_g.size))
     return replace(found, strength=exponential(log_g.hull(), f"{where}, i"), capped=True)
 
 
-def _rwkv7(head: _Head) -> Written:
+def _rwkv7(head: Maps) -> Written:
     # no token is mixed with the one before it, nothing is erased, keys are what is mapped to
     head.zero("mu", "erased", "written", "bonus", *_mixing(head))
     # sigmoid of anything that is finite, times 0
     head.low_rank("a")
-    opened = sigmoid(head.low_rank("w", tanh=True), f"{head.maps.where}, w")
+    opened = sigmoid(head.low_rank("w", tanh=True), f"{head.where}, w")
     off = 8 * float(opened.arithmetic.summed)
     logs = opened.like(DECAY * opened.mid, -DECAY * opened.rad + off)
-    return replace(head.written(logs), alone=True)
+    return replace(_written(head, logs), alone=True)
 
 
-def _rwkv6(head: _Head) -> Written:
-    where, mixer = head.maps.where, head.maps.mixer
+def _rwkv6(head: Maps) -> Written:
+    where, mixer = head.where, head.mixer
     head.zero("mus", "up", "bonus", *_mixing(head))
     # what is mixed in is multiplied with 0, if it is finite
     linear(head.stream.by_place.hull(), array(mixer.get_parameter("down.weight")), what=where)
     if float(mixer.get_parameter("mu").abs().max()) > 2.0**20:
         raise CheckFailed(f"{where}: mu is too large")
     opened = exponential(head.low_rank("w", tanh=True), f"{where}, w")
-    return replace(head.written(_minus(opened)), early=True)
+    return replace(_written(head, -opened), early=True)
 
 
-def _mixing(head: _Head) -> list[str]:
+def _mixing(head: Maps) -> list[str]:
     """The parameters of channel mixing, where the layer has that."""
-    names = (name for name, _ in head.maps.mixer.named_parameters())
+    names = (name for name, _ in head.mixer.named_parameters())
     return [name for name in names if name.startswith("mixing.")]
 
 
-def _levels(head: _Head, found: Written) -> Written:
+def _levels(head: Maps, found: Written) -> Written:
     """Read with a weight for each level: between the smallest and the largest of all levels."""
-    mixer, what = head.maps.mixer, f"{head.maps.where}, lambda"
+    mixer, what = head.mixer, f"{head.where}, lambda"
     weight = array(mixer.get_parameter("level.weight")).reshape(LEVELS, mixer.heads, -1)
-    if np.delete(weight, head.maps.index, 1).any():
+    if np.delete(weight, head.index, 1).any():
         raise CheckFailed(f"{what}: of a head that is not used it is not zero")
-    given = linear(head.stream.by_place.hull(), weight[:, head.maps.index], what=what).summed()
+    given = linear(head.stream.by_place.hull(), weight[:, head.index], what=what).summed()
     rows = softplus(given, what)
     level = rows.spanning(rows.low.min(1, keepdims=True), rows.high.max(1, keepdims=True))
     strength = times(found.strength, level, what)
@@ -274,22 +216,22 @@ def _levels(head: _Head, found: Written) -> Written:
     return replace(found, strength=strength, entering=entering, more=found.more + 2 * LEVELS)
 
 
-def _log_linear(head: _Head) -> Written:
-    feature = head.maps.mixer.mechanism.sizes()["feature"]
-    found = head.written(head.constant(0.0))
-    return _levels(head, head.through(found, *[lambda x, what: features(feature, x)] * 2))
+def _log_linear(head: Maps) -> Written:
+    feature = head.mixer.mechanism.sizes()["feature"]
+    found = _written(head, head.constant(0.0))
+    return _levels(head, _through(head, found, *[lambda x, what: features(feature, x)] * 2))
 
 
-def _linear(head: _Head) -> Written:
-    mixer, stream = head.maps.mixer, head.stream
+def _linear(head: Maps) -> Written:
+    mixer, stream = head.mixer, head.stream
     assert isinstance(mixer, LinearMixer)
-    found = head.written(head.constant(0.0))
+    found = _written(head, head.constant(0.0))
     # the last token's queries are known apart; here those of the others
     others = stream.by_place.rows(slice(0, len(stream.by_place.mid) - 1)).hull()
-    found = replace(found, anyone=head.maps.queries(others), decays=False)
+    found = replace(found, anyone=head.queries(others), decays=False)
     if mixer.normaliser:
         found = replace(found, averages=_AVERAGES.get(mixer.feature, "any"))
-    return head.through(found, *[lambda x, what: features(mixer.feature, x)] * 2)
+    return _through(head, found, *[lambda x, what: features(mixer.feature, x)] * 2)
 
 
 _AVERAGES: dict[str, Literal["positive", "half"]] = {"elu": "positive", "taylor": "half"}
@@ -304,7 +246,7 @@ _RWKV = (
     "bonus",
     *(f"mixing.{name}" for name in ("mu", "k.weight", "v.weight", "r.weight")),
 )
-MATRIX_STATES: dict[type[Mixer], tuple[Callable[[_Head], Written], tuple[str, ...]]] = {
+MATRIX_STATES: dict[type[Mixer], tuple[Callable[[Maps], Written], tuple[str, ...]]] = {
     DeltaNetMixer: (_deltanet, ("b.weight",)),
     GDNMixer: (_gated_delta, _DELTA),
     DeltaProductMixer: (_gated_delta, _DELTA),
@@ -335,7 +277,7 @@ def matrix_state(stream: Stream, part: Live) -> tuple[Maps, Written]:
     """What the live head of such a mixer writes and reads."""
     reader, parameters = MATRIX_STATES[type(part.mixer)]
     maps = Maps.of(part, stream, *parameters)
-    return maps, reader(_Head(maps, stream))
+    return maps, reader(maps)
 
 
 def features(name: str, x: Enclosure) -> Enclosure:

@@ -12,7 +12,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.maps import Convolution
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.gates import normed, sigmoid, silu
+from separatrix.proofs.derivations.parts.gates import exponential, normed, sigmoid, silu
 from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of
 from separatrix.proofs.derivations.parts.steps import own_group
 from separatrix.proofs.derivations.parts.stream import Stream
@@ -51,9 +51,8 @@ class Maps:
     """For each update of a token."""
     v: tuple[Mapped, ...]
     o: Array
-    norm: Array | None
-    gate: Array | None
-    stored: Arithmetic
+    stream: Stream
+    """What tokens hold before the layer."""
 
     @classmethod
     def of(cls, part: Live, stream: Stream, *more: str) -> Maps:
@@ -63,9 +62,8 @@ class Maps:
         mixer = part.mixer
         assert isinstance(mixer, RecurrentMixer)
         where = part.where
-        stored = stream.last.arithmetic
         if not mixer.mechanism.plain:
-            not_narrowed(stored, where)
+            not_narrowed(stream.last.arithmetic, where)
         known = ("conv.weight", "norm", "gate.weight", *more)
         weights = weights_of(mixer, where, *known, updates=mixer.updates)
         index = weights.only(where)
@@ -83,23 +81,8 @@ class Maps:
                     for update, row in enumerate(rows)
                 )
             )
-        gate = None
-        if mixer.gate is not None:
-            table = array(mixer.gate.weight)
-            table = table.reshape(mixer.heads, mixer.dv, -1)
-            gate = own_group(table, index, mixer.heads, f"{where}: its gate")
-        return cls(
-            mixer,
-            where,
-            index,
-            found[0][0],
-            found[1],
-            found[2],
-            weights.o[:, index],
-            None if mixer.norm is None else array(mixer.norm),
-            gate,
-            stored,
-        )
+        (q,), k, v = found
+        return cls(mixer, where, index, q, k, v, weights.o[:, index], stream)
 
     def queries(self, x: Enclosure) -> Enclosure:
         return self.q.of(x, f"{self.where}, q")
@@ -114,15 +97,62 @@ class Maps:
         """What the head writes where the state gives a row of `y`; x is one row, all that tokens
         there may hold.
         """
-        if self.norm is not None:
-            scale = Enclosure.point(self.norm[None], y.arithmetic)
-            y = times(normed(y, self.mixer.epsilon), scale, f"{self.where}, norm")
-        if self.gate is not None:
+        mixer = self.mixer
+        if mixer.norm is not None:
+            scale = Enclosure.point(array(mixer.norm)[None], y.arithmetic)
+            y = times(normed(y, mixer.epsilon), scale, f"{self.where}, norm")
+        if mixer.gate is not None:
             what = f"{self.where}, gate"
-            act = _ACTIVATIONS[self.mixer.mechanism.sizes()["gate"]]
-            opened = act(linear(x, self.gate, what=what), what)
+            act = _ACTIVATIONS[mixer.mechanism.sizes()["gate"]]
+            opened = act(linear(x, self.weight("gate.weight", mixer.dv), what=what), what)
             y = times(y, opened, what)
-        return linear(y.stored_in(self.stored), self.o, what=f"{self.where}, o")
+        return linear(y.stored_in(self.stream.last.arithmetic), self.o, what=f"{self.where}, o")
+
+    def weight(self, name: str, *axes: int) -> Array:
+        """The head's own part of a parameter."""
+        mixer = self.mixer
+        table = array(mixer.get_parameter(name))
+        table = table.reshape(mixer.heads, *axes, *table.shape[1:])
+        return own_group(table, self.index, mixer.heads, f"{self.where}: {name}")
+
+    def zero(self, *names: str) -> None:
+        """Raises CheckFailed for a parameter that the proof takes as 0 and that is not."""
+        for name in names:
+            if bool(self.mixer.get_parameter(name).any()):
+                where = self.where
+                raise CheckFailed(f"{where}: its parameter {name} is taken as 0, which it is not")
+
+    def gate(self, name: str) -> Enclosure:
+        """What the map of a gate gives at each place."""
+        weight, bias = self.weight(f"{name}.weight"), np.atleast_1d(self.weight(f"{name}.bias"))
+        what = f"{self.where}, {name}"
+        return linear(self.stream.by_place, np.atleast_2d(weight), bias, what=what).summed()
+
+    def low_rank(self, name: str, *, tanh: bool = False) -> Enclosure:
+        """W_2 f(W_1 x) + c at each place, a number for each key dimension."""
+        what = f"{self.where}, {name}"
+        down = array(self.mixer.get_parameter(f"{name}.down.weight"))
+        x = linear(self.stream.by_place, down, what=what)
+        if tanh:
+            # whatever it is, it lies between -1 and 1
+            most = 1.0 + 80 * float(x.arithmetic.stored)
+            x = x.like(np.zeros_like(x.mid), np.where(x.size == 0, 0.0, most))
+        dims = self.mixer.head_dim
+        weight, bias = self.weight(f"{name}.up.weight", dims), self.weight(f"{name}.up.bias", dims)
+        return linear(x, weight, bias, what=what).summed()
+
+    def rated(self, steps: Enclosure) -> Enclosure:
+        """-e^s times the steps."""
+        what = f"{self.where}, rate"
+        s = np.array([[float(self.weight("rate"))]])
+        rate = exponential(Enclosure.point(s, steps.arithmetic), what)
+        return -times(steps, rate, what)
+
+    def constant(self, log_a: float) -> Enclosure:
+        """The same decay at every place, computed in a few operations, or none."""
+        full = np.full((len(self.stream.by_place.mid), 1), log_a)
+        inner = self.stream.by_place.arithmetic.inner
+        return Enclosure(full, np.abs(full) * 80 * float(inner.summed), inner)
 
 
 def not_narrowed(arithmetic: Arithmetic, where: str) -> None:
