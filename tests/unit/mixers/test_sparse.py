@@ -24,7 +24,7 @@ from support.mixers import (
     with_weights,
 )
 
-from separatrix.checks.refute import NotFound, refute, swap_blocks
+from separatrix.checks.refute import NotFound, Search, refute, swap_blocks
 from separatrix.checks.refute.record import certificate
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.constructions.retrieval import sparse_retrieval
@@ -305,7 +305,7 @@ def test_block_swaps_take_plain_sparse_heads_only(option: str) -> None:
     task = TwoSum(n=12, M=32)
     model = build(spec, task)
     with pytest.raises(SizeError, match="window and gates"):
-        swap_blocks(model, task, grid=Grid(3, -1))
+        swap_blocks(model, task, Grid(3, -1), Search())
     with pytest.raises(SizeError, match="window and gates"):
         refute(spec, task, method="block_swap")
     found = refute(spec, task, budget=5, tries=64)

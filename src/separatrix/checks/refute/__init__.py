@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import monotonic
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,11 +14,10 @@ from separatrix.checks.refute.collide import collide
 from separatrix.checks.refute.grid import fit_grid
 from separatrix.checks.refute.record import (
     MEMORY,
-    Clock,
     Expired,
     NotFound,
     Progress,
-    at_once,
+    Search,
     check_memory,
     fits,
     silent,
@@ -37,6 +35,7 @@ from separatrix.tasks import Task, TwoSum
 __all__ = [
     "Method",
     "NotFound",
+    "Search",
     "chosen",
     "collide",
     "refute",
@@ -52,8 +51,6 @@ apart.
 """
 _MOST_TOKENS = 1 << 12
 """Longest prompts of which two runs are tried unasked: they are decoded token by token."""
-_LEAST_SECONDS = 0.001
-"""What is left for a second search where the first has used the budget up."""
 
 
 def refute(
@@ -85,39 +82,20 @@ def refute(
     method = chosen(method)
     architecture = subject.architecture if isinstance(subject, Model) else subject
     bits = _bits(architecture, cache_format)
-    clock = Clock(budget, tries, progress)
+    search = Search(seconds=budget, tries=tries, seed=seed, memory=memory, progress=progress)
     model = subject if isinstance(subject, Model) else _drawn(subject, task, seed, memory)
-
-    def left() -> float:
-        return max(budget - (monotonic() - clock.start), _LEAST_SECONDS)
-
-    def told(found: Certificate | NotFound) -> Certificate | NotFound:
-        """With the whole budget, what came before the search included."""
-        return replace(found, budget=budget) if isinstance(found, NotFound) else found
-
     if method == "auto":
         method = _method(architecture, task, bits)
         runs = task.two_runs()
         bare = runs is not None and not runs.end and task.length <= _MOST_TOKENS
         if method == "wrong_answer" and bare:
-            found = two_runs(model, task, seconds=left(), tries=tries, memory=memory)
+            found = two_runs(model, task, replace(search, progress=silent))
             if isinstance(found, Certificate):
                 return found
     if method == "two_runs":
-        return told(
-            two_runs(model, task, seconds=left(), tries=tries, memory=memory, progress=progress)
-        )
+        return two_runs(model, task, search)
     if method == "wrong_answer":
-        found = wrong_answer(
-            model,
-            task,
-            seconds=left(),
-            tries=tries,
-            seed=seed,
-            memory=memory,
-            progress=progress,
-        )
-        return told(found)
+        return wrong_answer(model, task, search)
     if bits is None:
         raise SizeError(
             f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits;"
@@ -129,28 +107,16 @@ def refute(
     if cache_format is not None and ":" in cache_format:
         grid = Grid.parse(cache_format)
     else:
-        some = at_once(model, task.prefix_length, 256, memory, runs=8)
+        some = search.at_once(model, task.prefix_length, 256, runs=8)
         drawn = task.sample(some, np.random.default_rng(seed))
         prefixes = drawn.tokens[:, : task.prefix_length]
         messages = method == "block_swap"
         try:
-            grid = fit_grid(model, prefixes, bits=bits, messages=messages, check=clock.check)
+            grid = fit_grid(model, prefixes, bits=bits, messages=messages, check=search.check)
         except Expired:
-            return NotFound(
-                what=f"step of p{bits}", tried=0, space="the powers of two", budget=budget
-            )
-    search = collide if method == "collision" else swap_blocks
-    found = search(
-        model,
-        task,
-        grid=grid,
-        seconds=left(),
-        tries=tries,
-        seed=seed,
-        memory=memory,
-        progress=progress,
-    )
-    return told(found)
+            return search.not_found(f"step of p{bits}", "the powers of two")
+    by = collide if method == "collision" else swap_blocks
+    return by(model, task, grid, search)
 
 
 def chosen(method: str) -> Method:

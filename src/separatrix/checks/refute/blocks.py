@@ -17,18 +17,14 @@ import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
-    MEMORY,
     SAFETY,
-    Clock,
     Expired,
     NotFound,
-    Progress,
+    Search,
     agreement,
-    at_once,
     certificate,
     fits,
     scientific,
-    silent,
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -58,13 +54,8 @@ PAIRS = 8
 def swap_blocks(
     model: Model,
     task: Task,
-    *,
     grid: Grid,
-    seconds: float = 60.0,
-    tries: int = 1 << 20,
-    seed: int = 0,
-    memory: int = MEMORY,
-    progress: Progress = silent,
+    search: Search,
 ) -> Certificate | NotFound:
     """Two prompts of 2-Sum per query that differ in one block, which sends one message and is not
     opened, and have different answers.
@@ -87,20 +78,19 @@ def swap_blocks(
             " them all; use a larger n"
         )
     copy = exact(model)
-    rng = np.random.default_rng(seed)
-    clock = Clock(seconds, tries, progress)
-    batch = at_once(model, task.length, BATCH, memory)
+    rng = np.random.default_rng(search.seed)
+    batch = search.at_once(model, task.length, BATCH)
     with suppress(Expired):
-        while clock.runs():
+        while search.runs():
             slot = int(rng.integers(blocks))
             # a start token takes one place of the first block
             place = slice(max(0, slot * part.block - bos), (slot + 1) * part.block - bos)
-            sets = task.sample(1 + min(batch, tries - clock.tried), rng).tokens[
+            sets = task.sample(1 + min(batch, search.tries - search.tried), rng).tokens[
                 :, : task.prefix_length
             ]
             contents = np.unique(sets[1:, place], axis=0)
-            clock.count(len(contents))
-            for first, second in _twins(copy, sets[0], contents, place, grid, rng, clock):
+            search.count(len(contents))
+            for first, second in _twins(copy, sets[0], contents, place, grid, rng, search):
                 # a value in one of the twins only: the query for it has two right answers
                 for v in rng.permutation(np.setxor1d(first, second)):
                     found = _swap(
@@ -108,14 +98,9 @@ def swap_blocks(
                     )
                     if found is not None:
                         return found
-                if not clock.runs():
+                if not search.runs():
                     break
-    return NotFound(
-        what="two blocks with one message",
-        tried=clock.tried,
-        space=f"{task.vocabulary}^{part.block} blocks",
-        budget=seconds,
-    )
+    return search.not_found("two blocks with one message", f"{task.vocabulary}^{part.block} blocks")
 
 
 def sparse_blocks(model: Model) -> OpenedBlocks:
@@ -141,14 +126,14 @@ def _twins(
     place: slice,
     grid: Grid,
     rng: np.random.Generator,
-    clock: Clock,
+    search: Search,
 ) -> Iterator[tuple[Tokens, Tokens]]:
     """Pairs of contents of the block with one message and different sets, at most PAIRS, the
     closest to a border left out.
     """
     prompts = np.tile(base, (len(contents), 1))
     prompts[:, place] = contents
-    after = run(copy, torch.from_numpy(prompts), grid, names=MESSAGES, check=clock.check)
+    after = run(copy, torch.from_numpy(prompts), grid, names=MESSAGES, check=search.check)
     codes = cache_codes(after.cache, grid, names=MESSAGES).numpy()
     # close to a rounding border another machine may round the other way
     safe = after.border.numpy() >= SAFETY * LEAST_BORDER

@@ -16,17 +16,13 @@ import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
-    MEMORY,
     SAFETY,
-    Clock,
     Expired,
     NotFound,
-    Progress,
+    Search,
     agreement,
-    at_once,
     certificate,
     fits,
-    silent,
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -40,13 +36,8 @@ BATCH = 512
 def collide(
     model: Model,
     task: Task,
-    *,
     grid: Grid,
-    seconds: float = 60.0,
-    tries: int = 1 << 20,
-    seed: int = 0,
-    memory: int = MEMORY,
-    progress: Progress = silent,
+    search: Search,
 ) -> Certificate | NotFound:
     """Two prompts with one cache and two answers, for a model whose carried numbers are rounded to
     the grid.
@@ -65,8 +56,7 @@ def collide(
             " wrong answer instead"
         )
     copy = exact(model)
-    rng = np.random.default_rng(seed)
-    clock = Clock(seconds, tries, progress)
+    rng = np.random.default_rng(search.seed)
     # 1, 2, 4, ... places that may differ, and last the whole prefix
     cuts = [
         min(1 << power, task.prefix_length)
@@ -74,15 +64,15 @@ def collide(
     ]
     holders: dict[bytes, tuple[int, int]] = {}
     kept: list[Tokens] = []
-    batch = at_once(model, task.prefix_length, BATCH, memory)
+    batch = search.at_once(model, task.prefix_length, BATCH)
     with suppress(Expired):
-        while clock.runs():
+        while search.runs():
             prefixes = _prefixes(
-                task, min(batch, tries - clock.tried), cuts[len(kept) % len(cuts)], rng
+                task, min(batch, search.tries - search.tried), cuts[len(kept) % len(cuts)], rng
             )
             kept.append(prefixes)
-            after = run(copy, torch.from_numpy(prefixes), grid, check=clock.check)
-            clock.count(len(prefixes))
+            after = run(copy, torch.from_numpy(prefixes), grid, check=search.check)
+            search.count(len(prefixes))
             codes = cache_codes(after.cache, grid).numpy()
             if not codes.shape[1]:
                 raise SizeError(
@@ -96,19 +86,17 @@ def collide(
                 second = prefixes[row]
                 if np.array_equal(first, second):
                     continue
-                found = witness(model, copy, task, first, second, grid=grid, rng=rng, clock=clock)
+                found = witness(model, copy, task, first, second, grid=grid, rng=rng, search=search)
                 if found is not None:
                     return found
-                if not clock.runs():
+                if not search.runs():
                     break
     space = (
         "all prefixes"
         if task.prefix_classes() is None
         else f"{task.prefix_classes()} classes of prefixes"
     )
-    return NotFound(
-        what="two prefixes with one cache", tried=clock.tried, space=space, budget=seconds
-    )
+    return search.not_found("two prefixes with one cache", space)
 
 
 def witness(
@@ -120,14 +108,14 @@ def witness(
     *,
     grid: Grid,
     rng: np.random.Generator,
-    clock: Clock,
+    search: Search,
 ) -> Certificate | None:
     """The certificate of two prefixes, run one by one; None if no continuation tried separates
     them safely.
     """
     cut = len(first)
     runs = [
-        run(copy, torch.from_numpy(prefix[None]), grid, check=clock.check)
+        run(copy, torch.from_numpy(prefix[None]), grid, check=search.check)
         for prefix in (first, second)
     ]
     digests = {cache_digest(one.cache, grid) for one in runs}
@@ -136,7 +124,7 @@ def witness(
         return None
     for ending, *answers in islice(separating(task, first, second, rng), 8):
         ends = [
-            run(copy, torch.from_numpy(ending[None]), grid, after=one, seen=cut, check=clock.check)
+            run(copy, torch.from_numpy(ending[None]), grid, after=one, seen=cut, check=search.check)
             for one in runs
         ]
         details = agreement(ends)

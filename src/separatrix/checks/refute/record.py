@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Literal
 
@@ -72,36 +72,54 @@ class NotFound:
         )
 
 
-class Clock:
-    """Whether a search may go on: fewer than `most` tries and less than `seconds` since it
-    began. The first batch always runs.
-    """
+@dataclass(kw_only=True)
+class Search:
+    """What a search may take, all together, and how far it is. The first batch always runs."""
 
-    def __init__(self, seconds: float, most: int, progress: Progress) -> None:
-        if not seconds > 0 or most < 1:
+    seconds: float = 60.0
+    tries: int = 1 << 20
+    seed: int = 0
+    memory: int = MEMORY
+    """Bytes."""
+    progress: Progress = silent
+    start: float = 0.0
+    """By the clock; 0: now."""
+    tried: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.start or monotonic()
+        if not self.seconds > 0 or self.tries < 1:
             raise SizeError(
-                f"a search within {seconds:g} s and {most} tries; both must be positive"
+                f"a search within {self.seconds:g} s and {self.tries} tries; both must be positive"
             )
-        self.seconds = seconds
-        self.most = most
-        self.progress = progress
-        self.start = monotonic()
-        self.tried = 0
 
     def runs(self) -> bool:
-        return self.tried < self.most and (
+        return self.tried < self.tries and (
             self.tried == 0 or monotonic() - self.start < self.seconds
         )
 
     def check(self) -> None:
         """Between the tokens of a batch. Raises Expired."""
-        self.progress(min(self.tried, self.most), self.most)
+        self.progress(min(self.tried, self.tries), self.tries)
         if monotonic() - self.start > self.seconds + _GRACE:
             raise Expired
 
     def count(self, tries: int) -> None:
         self.tried += tries
-        self.progress(min(self.tried, self.most), self.most)
+        self.progress(min(self.tried, self.tries), self.tries)
+
+    def at_once(self, model: Model, tokens: int, most: int, *, runs: int = 1) -> int:
+        """How many prompts of so many tokens a batch of so many runs holds, on every machine
+        alike.
+        """
+        parameters = sum(weight.numel() for weight in model.parameters())
+        fixed, each = bytes_of(model.config, parameters, tokens)
+        # a number that is carried is rounded and compared after each token
+        numbers = parameters + each // 2
+        return max(1, min(most, COST // (numbers * tokens * runs), (self.memory - fixed) // each))
+
+    def not_found(self, what: str, space: str) -> NotFound:
+        return NotFound(what=what, tried=self.tried, space=space, budget=self.seconds)
 
 
 def bytes_of(config: ModelConfig, parameters: int, tokens: int) -> tuple[int, int]:
@@ -123,17 +141,6 @@ def check_memory(config: ModelConfig, parameters: int, tokens: int, memory: int)
             f"a search takes about {format_bytes(8 * needs)} for this model and prompts of"
             f" {tokens:,} tokens, and may take {format_bytes(8 * memory)}: give more memory"
         )
-
-
-def at_once(model: Model, tokens: int, most: int, memory: int, *, runs: int = 1) -> int:
-    """How many prompts of so many tokens a batch of so many runs holds, on every machine
-    alike.
-    """
-    parameters = sum(weight.numel() for weight in model.parameters())
-    fixed, each = bytes_of(model.config, parameters, tokens)
-    # a number that is carried is rounded and compared after each token
-    numbers = parameters + each // 2
-    return max(1, min(most, COST // (numbers * tokens * runs), (memory - fixed) // each))
 
 
 def certificate(

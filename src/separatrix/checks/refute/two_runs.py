@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
-    MEMORY,
-    Clock,
     Expired,
     NotFound,
-    Progress,
-    at_once,
+    Search,
     certificate,
     decoding,
     fits,
-    silent,
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -40,11 +37,7 @@ MOST = 32
 def two_runs(
     model: Model,
     task: Task,
-    *,
-    seconds: float = 60.0,
-    tries: int = MOST,
-    memory: int = MEMORY,
-    progress: Progress = silent,
+    search: Search,
 ) -> Certificate | NotFound:
     """Two prompts that the model, decoding token by token with its states rounded as declared,
     answers alike though their right answers differ; of eight tried together rather two that leave
@@ -61,21 +54,21 @@ def two_runs(
             " wrong answer instead"
         )
     model = decoding(model)
-    clock = Clock(seconds, min(tries, MOST), progress)
+    search = replace(search, tries=min(search.tries, MOST))
     pairs = _pairs(task, runs)
-    batch = at_once(model, task.length, BATCH, memory)
+    batch = search.at_once(model, task.length, BATCH)
     with suppress(Expired):
-        while clock.runs() and (some := list(islice(pairs, min(batch, clock.most - clock.tried)))):
-            clock.count(len(some))
-            for prompts in _answered_alike(model, np.stack(some), clock):
-                found = _confirmed(model, task, prompts, clock)
+        while search.runs() and (
+            some := list(islice(pairs, min(batch, search.tries - search.tried)))
+        ):
+            search.count(len(some))
+            for prompts in _answered_alike(model, np.stack(some), search):
+                found = _confirmed(model, task, prompts, search)
                 if found is not None:
                     return found
-    return NotFound(
-        what="two runs of tokens answered alike",
-        tried=clock.tried,
-        space=f"the {2 * runs.m:,} pairs of two runs, either token first",
-        budget=seconds,
+    return search.not_found(
+        "two runs of tokens answered alike",
+        f"the {2 * runs.m:,} pairs of two runs, either token first",
     )
 
 
@@ -105,18 +98,18 @@ def _pairs(task: Task, runs: TwoRuns) -> Iterator[Tokens]:
                 yield prompts
 
 
-def _answered_alike(model: Model, pairs: Tokens, clock: Clock) -> Tokens:
+def _answered_alike(model: Model, pairs: Tokens, search: Search) -> Tokens:
     """Those of the pairs (number, 2, length) whose prompts have one answer, equal states first."""
     both = [torch.from_numpy(pairs[:, side]) for side in (0, 1)]
-    logits, caches = zip(*(decoded(model, tokens, clock.check) for tokens in both), strict=True)
+    logits, caches = zip(*(decoded(model, tokens, search.check) for tokens in both), strict=True)
     alike = (logits[0].argmax(-1) == logits[1].argmax(-1)).numpy()
     equal = same_states(*caches).numpy()
     return np.concatenate([pairs[alike & equal], pairs[alike & ~equal]])
 
 
-def _confirmed(model: Model, task: Task, prompts: Tokens, clock: Clock) -> Certificate | None:
+def _confirmed(model: Model, task: Task, prompts: Tokens, search: Search) -> Certificate | None:
     """The certificate, if the model answers both prompts alike by a safe margin, each alone."""
-    ends = [decoded(model, torch.from_numpy(prompt[None]), clock.check) for prompt in prompts]
+    ends = [decoded(model, torch.from_numpy(prompt[None]), search.check) for prompt in prompts]
     outputs = {int(logits[0].argmax()) for logits, _ in ends}
     if len(outputs) > 1 or min(margin(logits[0].double()) for logits, _ in ends) < 2 * LEAST_ALIKE:
         return None

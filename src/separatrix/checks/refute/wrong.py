@@ -6,16 +6,12 @@ import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
-    MEMORY,
-    Clock,
     NotFound,
-    Progress,
-    at_once,
+    Search,
     certificate,
     decoding,
     fits,
     scientific,
-    silent,
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -32,12 +28,7 @@ POOL = 32
 def wrong_answer(
     model: Model,
     task: Task,
-    *,
-    seconds: float = 60.0,
-    tries: int = 1 << 20,
-    seed: int = 0,
-    memory: int = MEMORY,
-    progress: Progress = silent,
+    search: Search,
 ) -> Certificate | NotFound:
     """One input that the model answers wrongly, in its own number format and in float64 alike, and
     by a safe margin.
@@ -45,37 +36,31 @@ def wrong_answer(
     Raises SizeError for a model that does not fit the task.
     """
     fits(model, task)
-    clock = Clock(seconds, tries, progress)
     model = decoding(model)
     copy = exact(model)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(search.seed)
     pool = np.empty((0, task.length), np.int64)
-    most = at_once(model, task.length, BATCH, memory)
-    while clock.runs():
-        batch = min(most, tries - clock.tried)
+    most = search.at_once(model, task.length, BATCH)
+    while search.runs():
+        batch = min(most, search.tries - search.tried)
         drawn = task.sample(batch, rng).tokens
-        tokens = _changed(pool, drawn, rng) if len(pool) and clock.tried % (2 * most) else drawn
+        tokens = _changed(pool, drawn, rng) if len(pool) and search.tried % (2 * most) else drawn
         try:
             answers = task.answer(tokens)
         except SizeError:
             tokens = drawn
             answers = task.answer(drawn)
         leads = _leads(model, tokens, answers)
-        clock.count(batch)
+        search.count(batch)
         order = np.argsort(leads, kind="stable")
         for row in order[: np.count_nonzero(leads < -LEAST_FLOAT32_MARGIN)]:
-            if not clock.runs():
+            if not search.runs():
                 break
-            found = _confirmed(model, copy, task, tokens[row], int(answers[row]), clock)
+            found = _confirmed(model, copy, task, tokens[row], int(answers[row]), search)
             if found is not None:
                 return found
         pool = np.concatenate([tokens[order[: POOL // 2]], pool])[:POOL]
-    return NotFound(
-        what="input answered wrongly",
-        tried=clock.tried,
-        space=f"the inputs of {task.spec}",
-        budget=seconds,
-    )
+    return search.not_found("input answered wrongly", f"the inputs of {task.spec}")
 
 
 @torch.no_grad()
@@ -105,7 +90,7 @@ def _changed(pool: Tokens, drawn: Tokens, rng: np.random.Generator) -> Tokens:
 
 @torch.no_grad()
 def _confirmed(
-    model: Model, copy: Model, task: Task, prompt: Tokens, answer: int, clock: Clock
+    model: Model, copy: Model, task: Task, prompt: Tokens, answer: int, search: Search
 ) -> Certificate | None:
     """The certificate, if the model is safely wrong on this input alone, and its float64 copy,
     token by token, answers the same before the time is over.
@@ -114,7 +99,7 @@ def _confirmed(
     own = model(tokens)[0].double()
     logits = own[None]
     for logits, _ in steps(copy, tokens):  # noqa: B007
-        if not clock.runs():
+        if not search.runs():
             return None
     output = int(logits[0].argmax())
     gap = margin(logits[0])

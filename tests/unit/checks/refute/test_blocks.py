@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from separatrix.checks.refute import NotFound, refute, swap_blocks
+from separatrix.checks.refute import NotFound, Search, refute, swap_blocks
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -106,4 +106,4 @@ def test_where_a_swap_makes_no_sense() -> None:
     for spec in ("gdn", "sparse(block=4)*2", "sparse(block=4)|full"):
         model = build(Architecture.parse(f"{spec} @ heads=1, head_dim=2"), task)
         with pytest.raises(SizeError, match="one layer of sparse"):
-            swap_blocks(model, task, grid=Grid(3, 0))
+            swap_blocks(model, task, Grid(3, 0), Search())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.each import each
 
-from separatrix.checks.refute import NotFound, collide, refute
+from separatrix.checks.refute import NotFound, Search, collide, refute
 from separatrix.checks.refute.collide import separating
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError
@@ -174,7 +174,7 @@ def test_a_model_of_another_task_is_refused() -> None:
         with pytest.raises(SizeError, match="does not fit"):
             refute(model, task)
         with pytest.raises(SizeError, match="does not fit"):
-            collide(model, task, grid=Grid(3, 0))
+            collide(model, task, Grid(3, 0), Search())
 
 
 @each(

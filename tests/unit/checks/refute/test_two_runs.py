@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from separatrix.checks.refute import NotFound, refute, two_runs
+from separatrix.checks.refute import NotFound, Search, refute, two_runs
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.cli.report.evidence import certificate_parts
 from separatrix.constructions import construct
@@ -67,7 +67,7 @@ def test_a_model_that_is_right_is_not_refuted() -> None:
     prompts = torch.tensor([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)])
     with torch.inference_mode():
         assert model(prompts).argmax(-1).tolist() == [0, 1, 1, 0, 1, 0, 0, 1]
-    found = two_runs(model, Parity(n=3))
+    found = two_runs(model, Parity(n=3), Search())
     assert isinstance(found, NotFound)
     # ones that end after 0, 1, 2 tokens, and zeros likewise
     assert found.tried == 6
@@ -77,7 +77,7 @@ def test_a_model_that_is_right_is_not_refuted() -> None:
 @pytest.mark.parametrize("task", ["parity:n=12", "group:n=8,G=C3"])
 def test_what_is_proved_is_not_refuted(task: str) -> None:
     asked = parse_task(task)
-    found = two_runs(construct(asked).model, asked)
+    found = two_runs(construct(asked).model, asked, Search())
     assert isinstance(found, NotFound)
     assert found.tried == 2 * asked.length
 
@@ -96,7 +96,7 @@ def test_states_stand_still_far_before_the_bound(task: str) -> None:
         gate.get_parameter("up.weight").zero_()
         # a = sigmoid(-8)^(1/16) = 0.61, and 0.61^23 < 2^-16
         gate.get_parameter("up.bias").fill_(-8.0)
-    found = two_runs(model, asked)
+    found = two_runs(model, asked, Search())
     assert isinstance(found, Certificate)
     assert found.details["equal_state"] is True
     assert found.details["first"] == "1 x 24, 0 x 24"
@@ -153,7 +153,7 @@ def test_forged_certificates_are_refused(
     change: Callable[[Certificate], dict[str, Any]], said: str
 ) -> None:
     task = Parity(n=12)
-    found = two_runs(drawn("gdn @ heads=1, head_dim=4", task), task)
+    found = two_runs(drawn("gdn @ heads=1, head_dim=4", task), task, Search())
     assert isinstance(found, Certificate)
     with pytest.raises(EvidenceError, match=said):
         verify_certificate(replace(found, **change(found)))
@@ -162,12 +162,13 @@ def test_forged_certificates_are_refused(
 def test_bad_input() -> None:
     task = Parity(n=12)
     model = drawn("gdn @ heads=1, head_dim=4", task)
+    other = parse_task("istree:n=64")
     with pytest.raises(SizeError, match="two prompts"):
-        two_runs(drawn("gdn @ heads=1, head_dim=4", other := parse_task("istree:n=64")), other)
+        two_runs(drawn("gdn @ heads=1, head_dim=4", other), other, Search())
     with pytest.raises(SizeError, match="does not fit"):
-        two_runs(model, Parity(n=13))
+        two_runs(model, Parity(n=13), Search())
     with pytest.raises(SizeError, match="both must be positive"):
-        two_runs(model, task, seconds=0)
+        two_runs(model, task, Search(seconds=0))
     with torch.no_grad():
         model.head.bias.fill_(float("nan"))
-    assert isinstance(two_runs(model, task, tries=4), NotFound)
+    assert isinstance(two_runs(model, task, Search(tries=4)), NotFound)

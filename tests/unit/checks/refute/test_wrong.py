@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import separatrix.checks.refute as refuting
-from separatrix.checks.refute import NotFound, record, refute, wrong, wrong_answer
+from separatrix.checks.refute import NotFound, Search, record, refute, wrong, wrong_answer
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.records import Certificate
@@ -83,7 +82,7 @@ def test_small_changes_find_rare_mistakes() -> None:
         model.get_parameter("blocks.0.mixers.0.v.weight")[0, 0] = 1.0
         model.get_parameter("blocks.0.mixers.0.o.weight")[1, 0] = 1.0
         model.head.weight[1, 1], model.head.bias[1] = 10.0, -9.9
-    found = wrong_answer(model, Ones(n=30, M=3, form="decision"), seconds=20, tries=1 << 14)
+    found = wrong_answer(model, Ones(n=30, M=3, form="decision"), Search(seconds=20, tries=1 << 14))
     assert isinstance(found, Certificate)
     assert sum(found.inputs[0]) in (28, 29)
     assert (found.answers, found.output) == ([1], 0)
@@ -91,7 +90,7 @@ def test_small_changes_find_rare_mistakes() -> None:
 
 def test_a_constant_model() -> None:
     model, task = _constant(6, 1.0)
-    found = wrong_answer(model, task, seconds=20)
+    found = wrong_answer(model, task, Search(seconds=20))
     assert isinstance(found, Certificate)
     assert (found.answers, found.output) == ([0], 1)
     verify_certificate(found)
@@ -99,17 +98,17 @@ def test_a_constant_model() -> None:
 
 def test_thin_margins_are_no_evidence() -> None:
     model, task = _constant(6, 5e-5)
-    assert isinstance(wrong_answer(model, task, seconds=5, tries=600), NotFound)
+    assert isinstance(wrong_answer(model, task, Search(seconds=5, tries=600)), NotFound)
 
 
 def test_numbers_that_are_not_finite_are_no_evidence() -> None:
     model, task = _constant(6, float("nan"))
-    assert isinstance(wrong_answer(model, task, seconds=5, tries=600), NotFound)
+    assert isinstance(wrong_answer(model, task, Search(seconds=5, tries=600)), NotFound)
 
 
 def test_a_float64_model_travels_as_float64() -> None:
     model = build(Architecture.parse("gdn @ heads=1, head_dim=2"), TASK).double()
-    found = wrong_answer(model, TASK, seconds=20)
+    found = wrong_answer(model, TASK, Search(seconds=20))
     assert isinstance(found, Certificate)
     assert {entry["dtype"] for entry in found.weights.values()} == {"float64"}
     assert any("in float64 and token" in sentence for sentence in verify_certificate(found))
@@ -117,7 +116,7 @@ def test_a_float64_model_travels_as_float64() -> None:
 
 def test_a_search_ends_with_its_tries() -> None:
     model, task = _constant(6, 0.0)
-    found = wrong_answer(model, task, seconds=20, tries=1000)
+    found = wrong_answer(model, task, Search(seconds=20, tries=1000))
     assert isinstance(found, NotFound)
     assert found.tried == 1000
 
@@ -126,7 +125,9 @@ def test_a_large_model_is_tried_in_small_batches(monkeypatch: pytest.MonkeyPatch
     model, task = _constant(6, 0.0)
     monkeypatch.setattr(record, "COST", 1)
     told: list[int] = []
-    wrong_answer(model, task, seconds=20, tries=3, progress=lambda tried, _: told.append(tried))
+    wrong_answer(
+        model, task, Search(seconds=20, tries=3, progress=lambda tried, _: told.append(tried))
+    )
     assert told == [1, 2, 3]
 
 
@@ -134,7 +135,7 @@ def test_time_ends_while_an_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -
     """A second passes at each look at the clock; there are as many looks as tokens, and more."""
     model, task = _constant(6, 1.0)
     monkeypatch.setattr(record, "monotonic", count().__next__)
-    found = wrong_answer(model, task, seconds=task.length, tries=1 << 20)
+    found = wrong_answer(model, task, Search(seconds=task.length, tries=1 << 20))
     assert isinstance(found, NotFound)
     assert found.tried == wrong.BATCH
 
@@ -191,8 +192,7 @@ def test_a_search_ends_within_a_batch(
 ) -> None:
     """Every look at the clock takes a second: the budget and what a batch may take beyond it."""
     now = count(0.0)
-    for module in (record, refuting):
-        monkeypatch.setattr(module, "monotonic", lambda: next(now))
+    monkeypatch.setattr(record, "monotonic", lambda: next(now))
     small = Architecture.parse(stack)
     found = refute(small, Eva(n=16, V=4), budget=seconds, tries=4096)
     assert isinstance(found, Certificate) or f"within {seconds} s" in str(found)
@@ -203,6 +203,7 @@ def test_more_memory_than_given_is_refused_before_a_model_is_drawn() -> None:
     with pytest.raises(SizeError, match="give more memory"):
         refute(Architecture.parse("full*48"), TASK, memory=1 << 20)
     model = build(Architecture.parse("full @ heads=1, head_dim=4"), TASK)
-    sizes = [record.at_once(model, TASK.length, 256, 1 << power) for power in (10, 20, 22, 40)]
+    searches = [Search(memory=1 << power) for power in (10, 20, 22, 40)]
+    sizes = [search.at_once(model, TASK.length, 256) for search in searches]
     assert sizes == sorted(sizes)
     assert (sizes[0], sizes[-1]) == (1, 256)
