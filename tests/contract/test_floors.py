@@ -168,7 +168,7 @@ def test_imports_point_down() -> None:
         ),
         (
             "checks/refute/a.py",
-            "from separatrix.checks.verify.answers import a",
+            "from separatrix.checks.verify.measurement import a",
             ["checks/refute imports checks/verify"],
         ),
         ("checks/a.py", "from separatrix.constructions import c", ["checks imports constructions"]),

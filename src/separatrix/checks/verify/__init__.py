@@ -59,29 +59,32 @@ def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
 
 
 def _verified(record: Evidence, folder: Path) -> Checked:
-    try:
+    with _holding(f"this {record.kind}"):
         return Checked(record, ("its fields match its content hash", *_check(record, folder)))
-    except CannotCheck:
-        raise
-    except SeparatrixError as error:
-        raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
 
 
 def _cost(record: Evidence) -> Cost:
     """What checking a record takes. Raises CheckFailed where its architecture or task are none."""
-    try:
+    with _holding(f"this {record.kind}"):
         architecture = Architecture.parse(record.architecture)
         _same_inside(record, architecture)
         return estimate(record, architecture, parse_task(record.task))
-    except UnknownNameError as error:
-        if error.kind != "mechanism":
-            raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
-        raise CannotCheck(
-            f"this {record.kind} cannot be checked: {error} A mixer of your own is known with"
-            " --import MODULE"
-        ) from None
+
+
+@contextmanager
+def _holding(what: str) -> Iterator[None]:
+    """Says in an error what does not hold, or cannot be checked."""
+    try:
+        yield
+    except CannotCheck:
+        raise
     except SeparatrixError as error:
-        raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+        if isinstance(error, UnknownNameError) and error.kind == "mechanism":
+            raise CannotCheck(
+                f"{what} cannot be checked: {error} A mixer of your own is known with --import"
+                " MODULE"
+            ) from None
+        raise CheckFailed(f"{what} does not hold: {error}") from None
 
 
 def _same_inside(record: Evidence, architecture: Architecture) -> None:
@@ -182,15 +185,11 @@ def _verified_folder(folder: Path, budget: float) -> Checked:
     from separatrix.checks.verify.trained import trained_cost, verify_trained
 
     stored = read_stored(folder)
-    try:
+    with _holding(f"{folder}: this trained model"):
         (_cost(stored.record) + trained_cost(stored)).within(budget)
         return Checked(
             stored.record, ("its fields match its content hash", *verify_trained(stored))
         )
-    except (CannotCheck, CheckFailed):
-        raise
-    except SeparatrixError as error:
-        raise CheckFailed(f"{folder}: this trained model does not hold: {error}") from None
 
 
 def _file(path: Path) -> Path:

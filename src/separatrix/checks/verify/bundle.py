@@ -13,6 +13,7 @@ from typing import Any
 from separatrix.cards.table.body import Settings, derive
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify.measurement import count_parameters
+from separatrix.checks.verify.same import difference
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.bundles import stamped
 from separatrix.core.evidence.canonical import canonical, json_list, json_object
@@ -60,7 +61,7 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
     if canonical(again) != canonical(body):
         raise CheckFailed(
             "the table does not follow from its records:"
-            f" {_difference(json.loads(canonical(again)), body, 'the body')}{_OTHER_VERSION}"
+            f" {difference(json.loads(canonical(again)), body, 'the body')}{_OTHER_VERSION}"
         )
     # only now are all sizes known to be those of this kind of report
     for record in records.values():
@@ -84,26 +85,3 @@ def verify_page(path: Path, digest: str) -> None:
             f"{path}: was written from other evidence than stands beside it, or edited since; write"
             " it again with `separatrix reproduce`, or take it away"
         )
-
-
-def _difference(ours: Any, theirs: Any, where: str) -> str:
-    """The first place where two pieces of JSON differ, in words."""
-    mine = json_object(ours)
-    other = json_object(theirs)
-    if mine is not None and other is not None:
-        odd = sorted(set(mine).symmetric_difference(other))
-        if odd:
-            there = "has no" if odd[0] in mine else "has an unknown"
-            return f"{where} {there} field {odd[0][:60]!r}"
-        for name, value in mine.items():
-            if canonical(value) != canonical(other[name]):
-                return _difference(value, other[name], f"{where}, {name[:60]}")
-    entries = json_list(ours)
-    others = json_list(theirs)
-    if entries is not None and others is not None:
-        if len(entries) != len(others):
-            return f"{where} has {len(others)} entries instead of {len(entries)}"
-        for number, (value, given) in enumerate(zip(entries, others, strict=True), 1):
-            if canonical(value) != canonical(given):
-                return _difference(value, given, f"{where}, entry {number}")
-    return f"{where} is {canonical(theirs)[:60]} instead of {canonical(ours)[:60]}"

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from separatrix.checks.verify.same import told_by
 from separatrix.core.errors import EvidenceError, SeparatrixError, first_line
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.caches import (
@@ -39,7 +40,7 @@ from separatrix.models.caches import (
 )
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Task
 from separatrix.tasks.base.layout import in_runs
 from separatrix.tasks.base.task import Tokens
 
@@ -49,7 +50,7 @@ def verify_certificate(record: Certificate) -> list[str]:
     not true.
     """
     try:
-        task = _task(record)
+        _, task = told_by(record)
         model = embedded_model(record.model, record.weights)
         _belong_together(record, task, model)
         inputs = _inputs(record, task)
@@ -145,19 +146,6 @@ def _decode(name: str, entry: Any, shape: tuple[int, ...]) -> Tensor:
     if not np.isfinite(array).all():
         raise EvidenceError(f"weights '{name}' hold a number that is not finite")
     return torch.from_numpy(array)
-
-
-def _task(record: Certificate) -> Task:
-    task = parse_task(record.task)
-    if (
-        task.spec != record.task
-        or Architecture.parse(record.architecture).spec != record.architecture
-    ):
-        raise EvidenceError(
-            f"'{record.task}' or '{record.architecture}' is not in canonical form; the file was"
-            " edited"
-        )
-    return task
 
 
 def _belong_together(record: Certificate, task: Task, model: Model) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from separatrix.checks.verify.checkpoint import verify_checkpoint
+from separatrix.checks.verify.same import difference, told_by
 from separatrix.core.errors import (
     CannotCheck,
     CheckFailed,
@@ -34,8 +35,7 @@ from separatrix.proofs.derivations.parts.derivation import claimed
 from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
 from separatrix.proofs.derivations.parts.inputs import adversarial, drawn
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
-from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
 EXHAUSTIVE_UP_TO = 5_000
@@ -66,11 +66,9 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     if record.name not in DERIVATIONS:
         raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(DERIVATIONS)}")
     derivation = DERIVATIONS[record.name]
-    task = parse_task(record.task)
-    if not isinstance(task, derivation.task) or task.spec != record.task:
-        raise CheckFailed(
-            f"'{record.task}' is not the canonical text of a task that '{record.name}' solves"
-        )
+    _, task = told_by(record)
+    if not isinstance(task, derivation.task):
+        raise CheckFailed(f"'{record.task}' is no task that '{record.name}' solves")
     arithmetic = named(record.format or FP32.name)
     if record.format == FP32.name:
         raise CheckFailed("records about float32 name no format")
@@ -138,7 +136,7 @@ def _other_proofs(
         if canonical(proof) != canonical(told):
             raise CheckFailed(
                 f"the proof recorded in {name} is not the one the weights have:"
-                f" {_difference(proof, told)}"
+                f" {difference(told, proof, 'it')}"
             )
         if "breaks" in told:
             said.append(f"in {named(name).title} nothing is proved, as recorded: {told['breaks']}")
@@ -155,13 +153,8 @@ def _other_proofs(
 def _config(record: Construction, task: Task) -> ModelConfig:
     """The model's description. Raises CheckFailed when it is not for this task and architecture."""
     config = ModelConfig.from_json(record.model)
-    if (
-        Architecture.parse(record.architecture).spec != record.architecture
-        or config.architecture != record.architecture
-    ):
-        raise CheckFailed(
-            f"architecture '{record.architecture}' is not canonical, or not the one of the model"
-        )
+    if config.architecture != record.architecture:
+        raise CheckFailed(f"architecture '{record.architecture}' is not the one of the model")
     if (config.vocabulary, config.length, config.answers, config.norm) != (
         task.vocabulary,
         task.length,
@@ -205,33 +198,8 @@ def _compare(
         said = getattr(record, name)
         if canonical(said) != canonical(value):
             raise CheckFailed(
-                f"the {name} recorded is not what the weights give:"
-                f" {_difference({name: said}, {name: value})}"
+                f"the {name} recorded is not what the weights give: {difference(value, said, 'it')}"
             )
-
-
-def _difference(recorded: dict[str, Any], derived: dict[str, Any]) -> str:
-    """The first entry in which two plain objects differ."""
-    left = dict(_flat(recorded, ""))
-    right = dict(_flat(derived, ""))
-    name = min(
-        key
-        for key in {*left, *right}
-        if left.get(key) != right.get(key) or type(left.get(key)) is not type(right.get(key))
-    )
-    return f"{name} is {left.get(name)!r}, derived {right.get(name)!r}"
-
-
-def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
-    if isinstance(value, dict):
-        return [
-            pair for key, part in value.items() for pair in _flat(part, f"{name}.{key}".lstrip("."))
-        ]
-    if isinstance(value, list):
-        return [
-            pair for number, part in enumerate(value) for pair in _flat(part, f"{name}[{number}]")
-        ]
-    return [(name, value)]
 
 
 def _run(
