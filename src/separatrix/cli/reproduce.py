@@ -27,7 +27,7 @@ from separatrix.core.evidence.records import (
     Evidence,
     from_envelope,
 )
-from separatrix.core.progress import clock, told
+from separatrix.core.progress import HINT, clock, told
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
@@ -106,7 +106,6 @@ def _plan(cell: Cell, seed: int) -> list[Job]:
 
 
 SEARCH_SECONDS = 120.0
-_HINT = "Ctrl-C saves and stops; the same command resumes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +233,7 @@ def run_jobs(
     total = sum(job.cost for job in todo)
     start = time.monotonic()
     with (
-        told("reproduce", shown=show, hint=_HINT) as report,
+        told("reproduce", shown=show, hint=HINT) as report,
         Processes(partial(perform, store=store), workers) as processes,
     ):
         left = {processes.submit(job): job for job in todo}

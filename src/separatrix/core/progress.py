@@ -17,7 +17,8 @@ Advance = Callable[[int, int], None]
 """What work calls with (done, total)."""
 Told = Callable[[float, float, Sequence[str]], None]
 """The same with words for what stands beside the bar."""
-_SAY_EVERY = 20.0
+HINT = "Ctrl-C saves and stops; the same command goes on"
+EVERY = 20.0
 """Seconds between two lines where there is no terminal."""
 _LONGEST_TITLE = 24
 _WIDTH = 16
@@ -65,7 +66,7 @@ def told(title: str, *, shown: bool = True, hint: str = "") -> Iterator[Told]:
 
         def say(done: float, total: float, words: Sequence[str]) -> None:
             nonlocal last
-            if time.monotonic() - last >= _SAY_EVERY:
+            if time.monotonic() - last >= EVERY:
                 last = time.monotonic()
                 said = "  ".join(filter(None, words))
                 print(f"{title}: {said}", file=sys.stderr, flush=True)

@@ -32,7 +32,7 @@ ASKED: dict[str, str] = {
 }
 """Name -> question of the experiments of November 2026, which were not trained to the end. Their
 runs are those that `cards/measured/results/NAME.json` names; nothing follows from them until they
-are trained anew. Those on ratio and placement are gone: the study answers them.
+are trained anew.
 """
 EXPERIMENTS: dict[str, Experiment] = {
     **{path.stem: read_page(path) for path in sorted(PAGES.glob("*.md"))},

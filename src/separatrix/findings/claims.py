@@ -47,8 +47,8 @@ class Claims:
     """Computes the claims of one page."""
 
     results: Results
-    contrasts: Mapping[tuple[str, str], Fraction | None]
-    """By the names of their cells; None for one that is open."""
+    contrasts: Mapping[frozenset[str], tuple[Fraction, str]]
+    """Those that are not open, by the names of their cells: p, and the cell that is ahead."""
     where: str
     """The page."""
 
@@ -122,19 +122,19 @@ class _Claim:
             case _:
                 raise SpecError(
                     f"{self.said}: `{ast.unparse(node)}` says nothing; a claim has"
-                    f" {', '.join(_OF_CELL)} of a cell in quotes, p(one, other), apart, numbers,"
+                    f" {', '.join(_OF_CELL)} of a cell in quotes, p(ahead, behind), apart, numbers,"
                     " comparisons, and"
                 )
 
     def _p(self, one: Cell, other: Cell) -> Fraction:
-        """Of a contrast; one that is not open was trained to the end, of its two cells."""
-        found = self._page.contrasts.get((one.name, other.name))
+        """Of a contrast, that the first cell is ahead; 1 where the other one is."""
+        found = self._page.contrasts.get(frozenset((one.name, other.name)))
         if found is None:
             raise SpecError(
                 f"{self.said}: the contrast is open or was not named before the first run, so"
                 " nothing follows from it"
             )
-        return found
+        return found[0] if found[1] == one.name else Fraction(1)
 
     def _cell(self, name: object) -> Cell:
         cells = self._page.results.cells

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 from math import comb
 
 _STEPS = 10**4
@@ -64,9 +65,7 @@ def holm(values: Sequence[Fraction]) -> list[Fraction]:
     """Each p adjusted by Holm, in their order: below 0.05 after it means that among all of them 1
     in 20 families errs at most.
     """
-    found = [Fraction(1)] * len(values)
-    most = Fraction(0)
-    for place, number in enumerate(sorted(range(len(values)), key=lambda n: values[n])):
-        most = max(most, min(Fraction(1), (len(values) - place) * values[number]))
-        found[number] = most
-    return found
+    order = sorted(range(len(values)), key=values.__getitem__)
+    each = (min(Fraction(1), (len(values) - k) * values[n]) for k, n in enumerate(order))
+    # none is below one that was rarer
+    return [p for _, p in sorted(zip(order, accumulate(each, max), strict=True))]

@@ -10,6 +10,7 @@ from typing import Any
 
 from separatrix.cards.design.space import period
 from separatrix.cards.measured.table import read
+from separatrix.findings.base import LEAST_SEEDS
 from separatrix.findings.results import Cell, Results, of_table
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
@@ -94,7 +95,7 @@ def measured(
     unfinished: list[Cell] = []
     others: dict[str, tuple[str, ...]] = {}
     for cell in results.cells.values():
-        grey = results.grey(cell)
+        grey = results.grey(cell) or len(cell.seeds) < LEAST_SEEDS
         differs = min((lacks(cell, layout, tokens, task) for task in tasks or (None,)), key=len)
         if differs and not grey:
             others[cell.name] = differs

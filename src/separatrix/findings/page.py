@@ -22,6 +22,8 @@ from separatrix.theory import judge
 
 SHOWN = Fraction(1, 20)
 """A contrast is shown where its p after Holm is at most this."""
+ALIKE = 1.02
+"""Parameters that differ by less are called equal."""
 COLUMNS = ("cell", "solved by", "in steps", "every seed", "accuracy", "rate", "proved")
 _GREY = '<span style="color:gray">'
 
@@ -33,6 +35,8 @@ class Found(NamedTuple):
     p: Fraction | None
     """After Holm over all contrasts that the page names; None where it is open."""
     said: str
+    ahead: str = ""
+    """The cell that is; "" where it is open."""
 
 
 def line(cell: Cell, grey: str) -> tuple[str, ...]:
@@ -82,8 +86,11 @@ def contrasts(named: Sequence[Contrast], results: Results) -> list[Found]:
             found.append(Found(one, None, f"open: {said}"))
             continue
         told = f"shown: {said} is ahead" if after <= SHOWN else "no difference shown"
+        a, b = (results.cells[name].seeds[0].parameters for name in one[:2])
+        sizes = f"; {a:,} and {b:,} parameters" if max(a, b) > ALIKE * min(a, b) else ""
         # rounded up: nothing looks rarer than it is
-        found.append(Found(one, after, f"{told} (p = {ceil(after * 1000) / 1000:.3f})"))
+        told = f"{told} (p = {ceil(after * 1000) / 1000:.3f}{sizes})"
+        found.append(Found(one, after, told, said))
     return found
 
 
@@ -114,21 +121,18 @@ def _tested(named: Contrast, results: Results) -> tuple[Fraction | None, str]:
 def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> str:
     """The page's text, its claims computed. Raises what `Claims.fill` raises."""
     found = contrasts(experiment.contrasts, results)
-    said = "\n".join(
-        f"- {plain(two.one)} against {plain(two.other)}: {plain(told)}" for two, _, told in found
-    )
-    tested = {(one.contrast.one, one.contrast.other): one.p for one in found}
+    told = (f"{x.contrast.one} against {x.contrast.other}: {x.said}" for x in found)
+    said = "\n".join(f"- {plain(one)}" for one in told)
+    tested = {frozenset(x.contrast[:2]): (x.p, x.ahead) for x in found if x.p is not None}
     claims = Claims(results, tested, f"{experiment.name}.md")
     drawn = dict.fromkeys(pictures(experiment), "")
     known = {"table": markdown(results), "contrasts": said, **drawn}
     return claims.fill(experiment.text, {**known, **parts})
 
 
-def section(
-    experiment: Experiment, results: Results, origin: str, *, folder: str, heading: str
-) -> str:
-    """What stands about an experiment on a page whose pictures are in a folder ("images/"). Raises
-    what `text` raises.
+def section(experiment: Experiment, results: Results, *said: str, folder: str, heading: str) -> str:
+    """What stands about an experiment on a page whose pictures are in a folder ("images/"); `said`
+    closes it. Raises what `text` raises.
     """
     images = {
         name: f"![{alternative(one)}]({folder}{file})"
@@ -136,7 +140,7 @@ def section(
     }
     parts = [f"{heading} `{experiment.name}`: {experiment.title}", plain(experiment.question)]
     parts.append(text(experiment, results, images))
-    parts.append("\n".join(f"- {plain(note)}" for note in (*notes(results), origin)))
+    parts.append("\n".join(f"- {plain(note)}" for note in (*notes(results), *said)))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -191,8 +195,8 @@ def proved(stack: Architecture, task: Task) -> str:
 def data(experiment: Experiment, table: Table, results: Results) -> dict[str, Any]:
     """A table as its file holds it, and what is derived from it."""
     found = [
-        {**one._asdict(), "p": None if p is None else float(p), "said": said}
-        for one, p, said in contrasts(experiment.contrasts, results)
+        {**x.contrast._asdict(), "p": None if x.p is None else float(x.p), "said": x.said}
+        for x in contrasts(experiment.contrasts, results)
     ]
     more = {"question": experiment.question, "contrasts": found, "cells": cells_data(results)}
     return {**table.to_json()["body"], **more}

@@ -28,7 +28,7 @@ from separatrix.findings.results import Cell, Results, shown
 
 KINDS = {
     "solved": ("circle", SOLVES),
-    "not in all its steps": ("triangle", FAILS),
+    "ended unsolved": ("triangle", FAILS),
     "not trained to the end": ("cross", MUTED),
 }
 """What a seed may be -> a shape beside a colour, so that it is seen without colours as well."""
@@ -48,16 +48,16 @@ def _steps(one: Picture, cells: list[Cell], results: Results) -> Drawing:
     solved, short, cut = KINDS
     for row, cell in enumerate(cells):
         for place, seed in enumerate(cell.seeds):
-            steps = seed.steps_done if seed.solved else cell.steps
             kind = cut if results.grey(cell) else solved if seed.solved else short
             shape, colour = KINDS[kind]
+            steps = seed.steps_done
             told = f"{cell.name}, seed {seed.seed}: {kind}, {steps:,} steps, {shown(seed.accuracy)}"
             at = row + (place + 1) / (len(cell.seeds) + 1) - 0.5
             marks.append(Dot(steps, at, colour, told, shape, size=3.4))
     ticks = [(float(row), cell.name) for row, cell in enumerate(cells)]
     most = max((mark.x for mark in marks), default=1.0)
     return Drawing(
-        x=linear_axis("steps until solved", most * 1.02),
+        x=linear_axis("steps until solved, or the end", most * 1.02),
         y=Axis("", len(cells) - 0.5, -0.5, ticks, log=False, grid=True),
         marks=marks,
         height=max(2, len(cells)) * _ROW,
@@ -97,12 +97,12 @@ def write_pictures(experiment: Experiment, results: Results, folder: Path) -> li
     return written
 
 
-def write_out(experiment: Experiment, table: Table, results: Results, out: Path) -> None:
-    """A new folder with page, picture and numbers, whole or not at all. Raises what a claim raises
-    that the rows do not bear.
+def write_out(one: Experiment, table: Table, results: Results, out: Path, *said: str) -> None:
+    """A new folder with page (`said` closes it), pictures and numbers, whole or not at all. Raises
+    what a claim raises that the rows do not bear.
     """
-    page = section(experiment, results, made(table), folder="", heading="#")
+    page = section(one, results, *said, made(table), folder="", heading="#")
     with new_folder(out) as folder:
-        write_pictures(experiment, results, folder)
-        write_atomic(folder / f"{experiment.name}.md", page)
-        write_atomic(folder / f"{experiment.name}.json", table.text())
+        write_pictures(one, results, folder)
+        write_atomic(folder / f"{one.name}.md", page)
+        write_atomic(folder / f"{one.name}.json", table.text())

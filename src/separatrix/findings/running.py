@@ -44,7 +44,8 @@ def run(
     """
     cells = experiment.cells()
     own = {"store": store, "name": experiment.name, "workers": workers, "device": device}
-    sweep(runs_of(cells), **own, **where)
+    called = {run.key: str(one.labels.get("cell", "")) for one in cells for run in one.runs}
+    sweep(runs_of(cells), called=called, **own, **where)
     with Store.read(store) as kept:
         rows = {row.key: row for row in kept.rows(experiment.name)}
     return tabled(experiment, cells, rows, cores=workers or cores(), device=device)
@@ -55,14 +56,13 @@ def with_curves(experiment: Experiment, results: Results, store: Path) -> Result
     found = dict(results.cells)
     with Store.read(store) as kept:
         for planned in experiment.cells():
-            if (cell := found.get(str(planned.labels["cell"]))) is None:
-                continue
-            curves = {
-                run.seed: tuple((one.step, one.accuracy) for one in kept.metrics(run.key))
-                for run in planned.runs
-                if run.learning_rate == cell.rate
-            }
-            found[cell.name] = replace(cell, curves=curves)
+            if cell := found.get(str(planned.labels["cell"])):
+                curves = {
+                    run.seed: tuple((one.step, one.accuracy) for one in kept.metrics(run.key))
+                    for run in planned.runs
+                    if run.learning_rate == cell.rate
+                }
+                found[cell.name] = replace(cell, curves=curves)
     return Results(found)
 
 

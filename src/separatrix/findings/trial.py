@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,6 @@ SMALL = {
     "parity": ("parity:n=40,queries=all", 9600),
 }
 """Task (and steps, if not two) -> what stands for too long prompts of it, and training steps."""
-ALIKE = 1.02
-"""Parameters that differ by less are called equal."""
 _PROCESS = 300 << 20
 """Bytes of a worker before it has a model."""
 
@@ -88,10 +87,9 @@ class Trial:
                     " which the others have: what a place shows may be the convolution's"
                 )
             before, after = proved(own, self.asked), proved(self.small[name], self.task)
-            lost = "" if before == after else ", lost by scaling"
-            said.append(
-                f"{name}{lost}: proved of one question {before} at its own size, {after} here"
-            )
+            lost = f"{before} at its own size, {after} here, which scaling did not keep"
+            told = f"{before} at both sizes" if before == after else lost
+            said.append(f"{name}, proved of one question: {told}")
         return said
 
     def remarks(self, table: Table, results: Results) -> list[str]:
@@ -99,10 +97,8 @@ class Trial:
         said: list[str] = []
         if results.needed() > self.steps and any(map(results.grey, results.cells.values())):
             said.append(f"Too few steps to compare: give --steps {results.needed()}.")
-        sizes = {str(row.labels["layout"]): row.every[0].parameters for row in table.rows}
-        if sizes and max(sizes.values()) > ALIKE * min(sizes.values()):
-            told = ", ".join(f"{name} {count:,}" for name, count in sizes.items())
-            said.append(f"Parameters differ by more than 2 %: {told}.")
+        if ", " in (code := table.provenance.version):
+            said.append(f"Differing code trained these ({code}): what differs may be the code's.")
         ends = [x.name for x in results.cells.values() if x.rate in (RATES[0], RATES[-1])]
         if ends:
             said.append(f"The best rate lies at the end of those tried: {', '.join(ends)}.")
@@ -141,10 +137,7 @@ class Trial:
             sweep={"baseline": {**sizes, **own}, **axes},
             contrasts=tuple(Contrast(*two) for two in combinations(self.small, 2)),
             text="{{table}}\n\n{{contrasts}}\n\n{{picture}}\n\n{{picture curves}}",
-            pictures={
-                "": Picture(self.task.spec),
-                "curves": Picture(self.task.spec, curves=True),
-            },
+            pictures={"": Picture(self.task.spec), "curves": Picture(self.task.spec, curves=True)},
         )
 
     def plan(self, *, store: Path, workers: int | None, device: str) -> Plan:
@@ -170,11 +163,12 @@ class Trial:
             return ""
         # a search has half of the steps
         search = len(RATES) * len(RATE_SEEDS) / 2
-        fit = int(3600 * hours * (search + self.seeds) / plan.seconds - search)
+        seed = plan.seconds / 3600 / (search + self.seeds)
+        fewer = max(1, int(hours / seed - search))
+        fit, every = (ceil(100 * seed * (search + many)) / 100 for many in (fewer, self.seeds))
         return (
-            f"--hours {hours:g} suffice for {max(0, fit)} seeds each, and {self.seeds} seeds take"
-            f" up to {plan.seconds / 3600:.1f}; give more hours, or fewer --seeds: with fewer than"
-            f" {LEAST_SEEDS} no difference can be shown"
+            f"--hours {hours:g} do not suffice: --seeds {self.seeds} may take {every:g} hours, and"
+            f" --seeds {fewer} {fit:g}; with fewer than {LEAST_SEEDS} no difference can be shown"
         )
 
     def train(self, *, store: Path, show: bool = True, **where: Any) -> tuple[Experiment, Table]:
@@ -210,8 +204,8 @@ def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: 
     """The trial of layouts by name; with 0 steps, as many as the task usually takes. Raises
     SpecError, SizeError or UnknownNameError for what cannot be scaled or trained.
     """
-    if len(layouts) < 2:
-        raise SpecError("a trial compares layouts: give two different ones, or more")
+    if len(layouts) not in (2, 3):
+        raise SpecError("a trial compares layouts: give two or three different ones")
     known = task.partition(":")[0]
     if ":" in task and (hops := parse_task(task).sizes().get("L", 2)) != 2:
         known += f":L={hops}"

@@ -20,7 +20,9 @@ CELLS = {
 
 
 def filled(text: str, stop_at: float = 0.995) -> str:
-    p = {("full", "linear"): Fraction(1, 20), ("full", "near"): None}
+    p: dict[frozenset[str], tuple[Fraction, str]] = {
+        frozenset(("full", "linear")): (Fraction(1, 20), "full")
+    }
     claims = Claims(of_table(table(CELLS, stop_at=stop_at)), p, "toy.md")
     return claims.fill("\n" * 6 + text, {"table": "| a |"})
 
@@ -33,6 +35,7 @@ def filled(text: str, stop_at: float = 0.995) -> str:
         'solved("full") == seeds("full") == 3',
         'median("near") == 0.998 and seeds("near") > solved("near")',
         'p("full", "linear") <= 0.05',
+        'p("linear", "full") == 1',
     ],
 )
 def test_what_holds_leaves_no_trace(claim: str) -> None:
@@ -51,6 +54,8 @@ def test_numbers_are_printed() -> None:
         'median("full") < median("linear")',
         'steps("full") < steps("near") and apart',
         'solved("near") == 3',
+        # it is shown, of the other one
+        'p("linear", "full") <= 0.05',
     ],
 )
 def test_a_claim_that_the_rows_do_not_bear_fails_the_page(claim: str) -> None:
@@ -63,7 +68,7 @@ def test_a_claim_that_the_rows_do_not_bear_fails_the_page(claim: str) -> None:
     [
         ('steps("ful") < 100', "unknown cell 'ful'"),
         ("solved(full) == 3", "says nothing"),
-        ('p("linear", "full") < 1', "was not named before"),
+        ('p("linear", "near") < 1', "was not named before"),
         ('p("full", "near") < 1', "the contrast is open"),
         ('mean("full") > 0', "says nothing"),
         ('solved("full") == 3 or apart', "says nothing"),

@@ -61,6 +61,14 @@ def test_what_is_a_layouts_own(stack: str, tokens: int) -> None:
     assert lacks(cell(), layout(stack), tokens) == ()
 
 
+def test_fewer_seeds_than_a_contrast_takes_say_nothing_of_a_layout() -> None:
+    """Two seeds that chose a rate would be called "solved by 2 of 2"."""
+    own = layout(STACK)
+    assert measured(own, TOKENS, (), Results.of([cell(seeds=8)])).own
+    found = measured(own, TOKENS, (), Results.of([cell(seeds=7)]))
+    assert (found.own, [one.name for one in found.unfinished]) == ((), ["own"])
+
+
 @each(
     "stack, tokens, differs",
     [

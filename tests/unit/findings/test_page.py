@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from support.toy_experiment import PAGE, WORDS, table, toy
 
 from separatrix.core.errors import CheckFailed, SeparatrixError
+from separatrix.findings import experiment
 from separatrix.findings.base import Contrast, Picture
 from separatrix.findings.page import contrasts, markdown, section, text
 from separatrix.findings.picture import write_pictures
@@ -70,9 +72,33 @@ def test_contrasts_are_paired_and_adjusted() -> None:
     first, second = contrasts([Contrast("one", "two"), Contrast("two", "three")], results)
     assert first.p == Fraction(2, 128)
     assert first.said.endswith("two is ahead (p = 0.016)")
-    assert second.said.startswith("no difference shown (p = ")
+    assert (first.ahead, second.said.startswith("no difference shown (p = ")) == ("two", True)
     (one,) = contrasts([Contrast("one", "two", "solved")], results)
     assert one.p == 1
+
+
+def test_parameters_that_differ_are_said_beside_what_is_shown() -> None:
+    """12,345 of one, and 2 % more of the other, or hardly."""
+    for more, told in ((246, "(p = 0.008)"), (247, "(p = 0.008; 12,592 and 12,345 parameters)")):
+        kept = table({"one": LATER, "two": SOONER})
+        first, rate = kept.rows[0], kept.rows[0].rates[0]
+        trials = tuple(replace(x, parameters=x.parameters + more) for x in rate.trials)
+        larger = replace(first, rates=(replace(rate, trials=trials),))
+        results = of_table(replace(kept, rows=(larger, kept.rows[1])))
+        (found,) = contrasts([Contrast("one", "two")], results)
+        assert found.said.endswith(told)
+
+
+def test_a_sentence_fails_where_the_other_cell_is_ahead() -> None:
+    """As strongly shown as before, the other way round."""
+    page = replace(
+        experiment("study"),
+        contrasts=(Contrast("one", "two"),),
+        text='- One is ahead. {{p("one", "two") <= 0.05}}',
+    )
+    assert text(page, of_table(table({"one": SOONER, "two": LATER})), {}) == "- One is ahead."
+    with pytest.raises(CheckFailed, match="do not bear"):
+        text(page, of_table(table({"one": LATER, "two": SOONER})), {})
 
 
 def test_ahead_is_who_the_test_says_and_not_who_solved_more_seeds() -> None:
@@ -125,8 +151,6 @@ def test_the_page_stands_on_its_rows(tmp_path: Path) -> None:
 
 def test_the_studys_page_stands_on_its_rows() -> None:
     """Whatever is trained so far: its claims hold, and its contrasts name one family."""
-    from separatrix.findings import experiment
-
     rows = Path(__file__).resolve().parents[3] / "research" / "study" / "rows.jsonl"
     if not rows.exists():
         pytest.skip("belongs to a checkout")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from support.toy_experiment import table
 
 from separatrix.core.errors import SeparatrixError, SpecError
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.findings.page import contrasts
+from separatrix.findings.page import contrasts, proved
 from separatrix.findings.results import of_table
 from separatrix.findings.running import runs_of, with_curves
 from separatrix.findings.trial import Trial, chosen
@@ -38,8 +39,10 @@ def test_long_prompts_are_scaled_and_verdicts_asked_twice() -> None:
     assert found.asked.length > 10**5
     assert found.task.length == 48
     said = "\n".join(found.rules())
-    assert f"{name}, lost by scaling: " in said
-    assert "own size, OPEN" in said
+    (lost,) = [line for line in said.splitlines() if "scaling did not keep" in line]
+    assert lost.startswith(f"{name}, ")
+    assert "own size, OPEN" in lost
+    assert f"{proved(found.own['full'], found.asked)} at both" in said
     assert "recall:n=131072" in found.rules()[0]
     deeper = trial(task="seqcomp:L=3,m=999,n_1=2,n_2=2")
     assert (deeper.task.sizes()["L"], deeper.steps) == (3, 6000)
@@ -99,6 +102,8 @@ def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
     "texts, task, told",
     [
         (("gdn",), "recall", "a trial compares layouts: give"),
+        # Holm over ten contrasts of eight seeds shows nothing, and no four curves are told apart
+        (("gdn", "full", "rwkv", "mamba2"), "recall", "two or three"),
         (("gdn", "full"), "twosum:n=4096,M=9999", "4,0.*"),
         (("gdn", "full"), "seqcomp:L=4,m=99,n_1=2,n_2=2,n_3=2", "small size is known"),
         (("gdn", "full"), "rec", "rec"),
@@ -151,11 +156,16 @@ def test_hours_that_do_not_suffice_are_told_before_anything_is_trained() -> None
     found = trial()
     assert found.short(plan(11 * 3600), 11) == ""
     assert found.short(plan(11 * 3600, ended=1), 1) == ""
-    told = found.short(plan(11 * 3600), 3.9)
-    assert "for 0 seeds" in told
-    assert " 11.0;" in told
-    told = found.short(plan(11 * 3600), 5.5)
-    assert "2 seeds each" in told
+
+    def told(seconds: int, hours: float) -> list[str]:
+        """Hours; seeds and what they take; seeds that fit, one at least, and what they take."""
+        return re.findall(r"[0-9]+\.?[0-9]*", found.short(plan(seconds), hours))[:5]
+
+    assert told(11 * 3600, 3.9) == ["3.9", "8", "11", "1", "4"]
+    assert told(11 * 3600, 5.5) == ["5.5", "8", "11", "2", "5"]
+    # rounded up: what it names suffices
+    assert told(1001, 0.05) == ["0.05", "8", "0.28", "1", "0.11"]
+    assert found.short(plan(1001), 0.28) == ""
 
 
 def test_memory_grows_with_packs_and_workers() -> None:
@@ -173,12 +183,10 @@ def test_what_the_rows_do_not_show_is_said() -> None:
     said = found.remarks(rows, of_table(rows))
     assert "--steps 4400" in said[0]
     assert "depth 1" in said[-1]
-    fewer = [replace(one, rates=one.rates) for one in rows.rows]
-    trials = fewer[0].rates[0].trials
-    small = tuple(replace(x, parameters=100) for x in trials)
-    fewer[0] = replace(fewer[0], rates=(replace(fewer[0].rates[0], trials=small),))
-    told = found.remarks(replace(rows, rows=tuple(fewer)), of_table(rows))
-    assert told[1].endswith("2 %: gdn 100, full 12,345.")
+    assert "code" not in "".join(said)
+    mixed = replace(rows, provenance=replace(rows.provenance, version="0.1.0+a, 0.1.0+b"))
+    (told,) = {*found.remarks(mixed, of_table(rows))} - {*said}
+    assert "(0.1.0+a, 0.1.0+b)" in told
 
 
 def test_a_store_of_other_settings_gives_no_row(tmp_path: Path) -> None:

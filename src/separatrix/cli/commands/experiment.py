@@ -41,8 +41,8 @@ def described(name: str, asked: Asked) -> Told:
     contrasted; fails where a claim of its page does not hold.
     """
     wanted = experiment(name)
-    rows, out = asked.rows, asked.out
-    if sum((rows is not None, asked.check, out is not None)) > 1:
+    rows = asked.rows
+    if sum((rows is not None, asked.check, asked.out is not None)) > 1:
         raise SpecError("--rows, --check and --out ask for different things; give one")
     if asked.seed is not None and not asked.check:
         raise SpecError("--seed says which run --check draws; give both, or neither")
@@ -52,10 +52,12 @@ def described(name: str, asked: Asked) -> Told:
                 f"the package holds no results of {wanted.name}; `separatrix train {wanted.name}`"
                 " makes them"
             )
-        return _check(wanted, table, asked) if asked.check else _told(wanted, table, out)
+        return _check(wanted, table, asked) if asked.check else _told(wanted, table, asked.out)
 
-    results = of_lines(checked_lines(rows))
-    more = [f"From {rows}, every line checked by its hash."]
+    found = [*checked_lines(rows)]
+    code = ", ".join(sorted({str(row.get("version", "unknown")) for row in found}))
+    results = of_lines(found)
+    more = [f"From {rows}, every line checked by its hash; trained by code of version {code}."]
     data = {"experiment": wanted.name, "cells": cells_data(results)}
     return _shown(wanted, results, more, data, growing=True)
 
@@ -136,10 +138,10 @@ def trial(asked: Asked) -> Told:
     says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
     full)*2' 'gdn*7 + full' --task recall --hours 2
     """
-    out, as_json = asked.out, asked.as_json
-    if out is not None:
+    as_json = asked.as_json
+    if asked.out is not None:
         # told before hours of training
-        check_new(out)
+        check_new(asked.out)
     own = {name: resolve(name) for name in asked.layouts}
     found = scaled(own, asked.task, seeds=asked.seeds, steps=asked.steps)
     with bar("trying some steps", shown=not as_json):
@@ -147,7 +149,8 @@ def trial(asked: Asked) -> Told:
     memory = found.memory(plan)
     short = found.short(plan, asked.hours)
     time = "not measured" if plan.seconds is None else f"at most about {duration(plan.seconds)}"
-    runs = f"{plan.runs:,} runs, {plan.ended:,} of which have ended before"
+    # at which rates the seeds are is not known yet
+    runs = f"{plan.runs:,} runs" + (f", at least {plan.ended:,} ended before" * (plan.ended > 0))
     rules = [*found.rules(), f"{runs}; {time}, about {format_bytes(8 * memory)} of memory"]
     if asked.dry_run:
         said = {"rules": found.rules(), "plan": plan.to_json(), "memory": memory, "short": short}
@@ -163,10 +166,10 @@ def trial(asked: Asked) -> Told:
         experiment, table = found.train(show=not as_json, imports=asked.imports or (), **options)
     except KeyboardInterrupt:
         raise stopped(asked.store) from None
-    results = of_table(table)
-    if out is not None:
-        write_out(experiment, table, with_curves(experiment, results, asked.store), out)
+    results = with_curves(experiment, of_table(table), asked.store)
     remarks = found.remarks(table, results)
+    if asked.out is not None:
+        write_out(experiment, table, results, asked.out, *found.rules(), *remarks)
     said = {"rules": found.rules(), "remarks": remarks}
     shown = Document(*seeds(experiment, results, remarks))
     return Told({**data(experiment, table, results), **said}, shown)

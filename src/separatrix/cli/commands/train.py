@@ -26,15 +26,13 @@ from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError, SpecError, Stopped
 from separatrix.core.evidence.folder import check_new
-from separatrix.core.progress import bar, clock, told
+from separatrix.core.progress import HINT, bar, clock, told
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
 
 if TYPE_CHECKING:
     from separatrix.training.alone import Trained
     from separatrix.training.engine import Trainer
-
-HINT = "Ctrl-C saves and stops; the same command goes on"
 
 GRIDS = (".yaml", ".yml")
 

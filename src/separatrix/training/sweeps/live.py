@@ -7,13 +7,13 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from separatrix.core.document.cells import accuracy, duration
-from separatrix.core.progress import shortened
+from separatrix.core.progress import EVERY, HINT, shortened
 from separatrix.training.packs import Pack, cost
 from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import cells, label, varied
@@ -86,15 +86,18 @@ class Watch:
     """Looks at some runs of a store again and again."""
 
     def __init__(
-        self, store: Store, packs: Sequence[Pack], owner: str, runs: Sequence[Run] | None = None
+        self, store: Store, packs: Sequence[Pack], owner: str, runs: Mapping[Run, str] | None = None
     ) -> None:
-        """`packs` are still to train; without `runs` theirs are watched."""
-        found = cells([run for pack in packs for run in pack.runs] if runs is None else runs)
+        """`packs` are still to train. `runs` are watched, each with its cell's name or ""; without
+        them those of the packs.
+        """
+        runs = runs or dict.fromkeys((run for pack in packs for run in pack.runs), "")
+        found = cells(runs)
         names = varied(found)
         costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
         self._store = store
         self._owner = owner
-        self._labels = [label(cell, names) for cell in found]
+        self._labels = [runs[own[0]] or label(cell, names) for cell, own in found.items()]
         self._said: list[str] = []
         store.watch(
             (run.key, number, costs.get(run.key, 0.0))
@@ -151,9 +154,6 @@ class Watch:
 
 
 Told = Callable[[Snapshot], None]
-EVERY = 20.0
-"""Seconds between two lines where there is no terminal."""
-HINT = "Ctrl-C saves and stops; the same command goes on"
 BAR = 16
 OTHER_LINES = 5
 """Lines of a terminal that the table leaves to what stands around it."""
@@ -223,13 +223,14 @@ def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
     bar = "#" * full + "-" * (BAR - full)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading in ("cell", "runs", "now", "best", "at rate"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+        # where there is too little room, the name is cut, and no number
+        table.add_column(heading, no_wrap=heading != "cell")
     room = max(1, console.height - OTHER_LINES)
     # those being trained first, then those with results, the best of them first
     lines = sorted(snapshot.cells, key=lambda line: (not line.running, -line.best))
     for line in lines[:room]:
         table.add_row(
-            Text(line.label),
+            Text(line.label, no_wrap=True, overflow="ellipsis"),
             f"{line.ended}/{line.total}",
             _now(line),
             accuracy(line.right, line.due),

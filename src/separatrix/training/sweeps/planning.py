@@ -86,10 +86,8 @@ def plan(
     """
     found = cells(wanted.runs)
     left = [run for pack in packs for run in pack.runs if run.key not in ended]
-    sizes = [len(pack.runs) for pack in packs]
     many = Counter(run.shape for run in left)
     parameters = {shape: _parameters(shape) for shape in many}
-    flops = (count * training_flops(shape, parameters[shape]) for shape, count in many.items())
     seconds, measured = _seconds(packs, workers, device)
     return Plan(
         name=wanted.name,
@@ -100,10 +98,10 @@ def plan(
         seeds=len({run.seed for run in wanted.runs}),
         learning_rates=len({run.learning_rate for run in wanted.runs}),
         packs=len(packs),
-        members=_ends(sizes),
+        members=_ends([len(pack.runs) for pack in packs]),
         parameters=_ends(parameters.values()),
         steps=sum(run.steps for run in left),
-        flops=sum(flops),
+        flops=sum(many[shape] * training_flops(shape, parameters[shape]) for shape in many),
         workers=workers,
         device=device,
         seconds=seconds,
@@ -115,11 +113,8 @@ def _parameters(run: Run) -> int:
     """Of the model that a run trains."""
     from separatrix.models.model import parameter_count, trained_config
 
-    return parameter_count(
-        trained_config(
-            run.stack.spec, run.trained, width=run.width, hidden=run.hidden, length=run.length
-        )
-    )
+    sizes = {"width": run.width, "hidden": run.hidden, "length": run.length}
+    return parameter_count(trained_config(run.stack.spec, run.trained, **sizes))
 
 
 def _seconds(packs: Sequence[Pack], workers: int, device: str) -> tuple[float | None, int]:

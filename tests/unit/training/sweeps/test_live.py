@@ -61,6 +61,30 @@ def test_the_table_fits_the_terminal_and_shows_first_what_is_trained() -> None:
     assert "1 cell more" in tiny.file.getvalue()  # type: ignore[attr-defined]
 
 
+def test_a_long_name_is_cut_and_no_number() -> None:
+    named = "(gdn(head_dim=4, heads=1)*3 + full(head_dim=16, heads=2))*2"
+    line = Line(label=named, total=16, ended=4, running=4, step=1200, accuracy=0.61)
+    now = snapshot(replace(line, right=2043, due=2048, rate=1.5e-3), done=1)
+    for width in (60, 80):
+        console = Console(file=io.StringIO(), width=width, height=7)
+        console.print(drawn("two", now, console))
+        (row,) = [one for one in console.file.getvalue().splitlines() if "gdn" in one]  # type: ignore[attr-defined]
+        assert len(row) <= width
+        name, _, numbers = row.partition("…")
+        assert named.startswith(name)
+        assert numbers.split() == [
+            "4/16",
+            "4",
+            "at",
+            "step",
+            "1,200,",
+            "61%",
+            "99.7",
+            "%",
+            "0.0015",
+        ]
+
+
 def test_without_a_terminal_there_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

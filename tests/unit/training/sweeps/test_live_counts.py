@@ -81,7 +81,7 @@ def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list
         pretended.expected(runs[1]), status="diverged", stopped="diverged", correct=0, tested=0
     )
     tell(store, second, 10, finished=((runs[1].key, outcome),))
-    watch = Watch(store, packs[:1], "me", runs)
+    watch = Watch(store, packs[:1], "me", dict.fromkeys(runs, "its own name"))
     clock[0] += 10.0
     assert watch.snapshot().left is None
     tell(store, first, 75)
@@ -90,6 +90,7 @@ def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list
     assert shown.left == pytest.approx(10.0)
     assert (shown.steps, shown.diverged, shown.waiting) == (25, 1, 0)
     assert (shown.cells[0].ended, shown.cells[0].right) == (1, None)
+    assert shown.cells[0].label == "its own name"
 
 
 def test_the_best_run_is_one_that_is_not_damaged(store: Store) -> None:
