@@ -172,8 +172,8 @@ def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
         lengths += [t for t in drawn if t < x.shape[1]]
     for place, tokens in enumerate(lengths):
         rows = draw.sample(range(len(x)), min(len(x), draw.choice((1, 1, 2, 4))))
-        # a few calls on more threads: these are slow for small tensors
-        threads = draw.choice(THREADS) if place % 9 == 4 else 1
+        # three calls on more threads, which wait for each other longer than they compute
+        threads = draw.choice(THREADS) if place % 20 == 9 else 1
         for form in ("forward", "last")[: 2 if place % 3 == 0 else 1]:
             case = _Case(form, rows, tokens, threads)
             if jitter.of(mixer, case) > 0:
