@@ -34,9 +34,9 @@ poolings.
 The choice of blocks has no gradient; the poolings learn through y^compressed.
 Source: [Ye26] section 2; Yuan et al. 2025 (NSA), arXiv 2502.11089.
 State after t tokens: keys and values (kv_heads, t, .) and compressed ones (kv_heads, floor(t/B),
-.). Parallel form: for short sequences a mask over a (T, T) softmax, then tiles of queries that
-chose one block (ops/blockwise.py). Its time is that of T (k+1) B scores and T^2 / 2B compressed
-ones; its memory is linear in T.
+.). Parallel form: for short sequences a mask over a (T, T) softmax, for others tiles of queries
+that chose one block (ops/blockwise.py). Its time is that of T (k+1) B scores and T^2 / 2B
+compressed ones; its memory is linear in T.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -67,16 +66,11 @@ from separatrix.mixers.base.tensors import (
     Values,
 )
 from separatrix.mixers.ops.blockwise import (
-    ROOM,
     among_largest,
     best_blocks,
-    block_softmax,
     compressed_softmax,
     compressed_weights,
-    is_dense,
     largest,
-    places_of,
-    spans,
 )
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import KEPT, chosen_softmax, softmax
@@ -191,8 +185,6 @@ class BlockMixer(SoftmaxMixer):
         """Softmax over the tokens of the blocks that `best(*asked, first=)` names for a part of the
         queries `asked`, the rest of which belongs to all of them.
         """
-        block = self.selected
-        tokens = q.shape[2]
         queries, *others = (y.detach() for y in asked)
 
         def choice(first: int, last: int) -> Bool[Tensor, "b n i m"]:
@@ -200,21 +192,8 @@ class BlockMixer(SoftmaxMixer):
             marks = recomputed(run, queries[:, :, first:last], *others)
             return marks if marks.shape[1] in (1, self.heads) else self._shared(marks)
 
-        if is_dense(tokens, self.topk * block):
-            keys, values = self._shared(k), self._shared(v)
-            return chosen_softmax(q, keys, values, choice, block=block, whole=self.whole)
-        size = max(64, ROOM * block // (len(q) * self.heads * tokens)) // block * block
-        picks = []
-        for first, last in spans(tokens, max(block, size), block):
-            marks = choice(first, last)
-            own = torch.arange(first, last, device=q.device)[:, None] // block
-            marks = marks & (torch.arange(marks.shape[3], device=q.device) < own)
-            picks.append(places_of(marks, self.topk, tokens // block))
-        queries, picks = (
-            rearrange(y, "b (g r) t d -> (b g) r t d", g=self.kv) for y in (q, torch.cat(picks, 2))
-        )
-        y = block_softmax(queries, k.flatten(0, 1), v.flatten(0, 1), picks, block)
-        return rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv)
+        keys, values = self._shared(k), self._shared(v)
+        return chosen_softmax(q, keys, values, choice, block=self.selected, whole=self.whole)
 
     def _of_chosen(
         self, q: Queries, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
@@ -496,5 +475,4 @@ class NSAMixer(BlockMixer):
 
 def blocks(x: GroupKeys, block: int) -> Float[Tensor, "b g m r d"]:
     """The complete blocks of tokens."""
-    full = x.shape[2] // block * block
-    return rearrange(x[:, :, :full], "b g (m r) d -> b g m r d", r=block)
+    return x[:, :, : x.shape[2] // block * block].unflatten(2, (-1, block))

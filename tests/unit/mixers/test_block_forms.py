@@ -19,7 +19,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 from separatrix.mixers.laws import LAWS, bounds, close, drawn, forms, gradients, inputs, stream
 from separatrix.mixers.laws.tools import all_close
 from separatrix.mixers.ops import blockwise
-from separatrix.mixers.ops.blockwise import largest, place, tile_size
+from separatrix.mixers.ops.blockwise import largest, placed, tile_size
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sparse 4,2 GQA": ("sparse", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
@@ -122,22 +122,30 @@ def test_largest_counts_nan_as_infinity() -> None:
     assert sorted(largest(scores, 3).tolist()) == [1, 2, 3]
 
 
-def test_every_pair_gets_a_slot_of_its_own_in_a_tile_of_its_block() -> None:
+def test_every_mark_gets_a_slot_of_its_own_in_a_tile_of_its_block() -> None:
     generator = torch.Generator().manual_seed(0)
-    for blocks, pairs, size in ((5, 40, 4), (1, 9, 8), (7, 30, 16), (3, 24, 8)):
-        chosen = torch.randint(0, blocks + 1, (3, pairs), generator=generator)
-        chosen[1] = blocks  # no block at all
-        chosen[2] = 0  # all in one
-        tiles = pairs // size + blocks + 1
-        slot, pair, block = place(chosen, blocks, size, tiles)
+    for blocks, queries, picks in ((5, 40, 4), (1, 9, 1), (7, 30, 2), (3, 24, 3)):
+        chosen = torch.rand(3, queries, blocks, generator=generator).argsort(-1)[..., :picks]
+        chosen[2] = torch.arange(picks)  # all in one
+        marks = torch.zeros(3, queries, blocks, dtype=torch.bool).scatter(2, chosen, True)
+        slot, query, block = placed(marks, picks)
+        size = query.shape[2]
         for group in range(3):
-            real = [p for p in range(pairs) if chosen[group, p] < blocks]
-            assert len({int(slot[group, p]) for p in real}) == len(real)
-            for p in real:
-                assert pair[group, slot[group, p]] == p
-                assert block[group, slot[group, p] // size] == chosen[group, p]
-            assert int((pair[group] < pairs).sum()) == len(real)
-            assert all(slot[group, p] == (tiles - 1) * size for p in range(pairs) if p not in real)
+            assert slot[group].unique().numel() == queries * picks
+            assert int((query[group] < queries).sum()) == queries * picks
+            for i in range(queries):
+                assert (query[group].flatten()[slot[group, i]] == i).all()
+                assert block[group, slot[group, i] // size].tolist() == sorted(
+                    chosen[group, i].tolist()
+                )
+
+
+def test_a_query_that_marked_more_than_it_may_gets_the_first() -> None:
+    """NaN counts as largest, so that a query may mark more."""
+    few, many = torch.zeros(1, 9, 6, dtype=torch.bool), torch.ones(1, 9, 6, dtype=torch.bool)
+    few[..., :2] = True
+    for one, other in zip(placed(few, 2), placed(many, 2), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_tiles_hold_a_power_of_two_from_8_to_128() -> None:

@@ -3,15 +3,14 @@ complete blocks, without quadratic memory.
 
 Read are those with the largest scores, the earlier of equal ones first. No choice has a gradient.
 
-Queries of one key-value head that chose the same block are brought together in tiles of one size.
-A tile multiplies with its block as dense matrices. The partial sums (maximum, numerators,
-denominator) go back to their queries and are added up. A block's keys and values are so copied once
-per tile, not once per query. Everything is computed again in the backward pass, a few queries at a
-time.
+Queries of one head that chose the same block are brought together in tiles of one size. A tile
+multiplies with its block as dense matrices. The partial sums (maximum, numerators, denominator) go
+back to their queries and are added up. A block's keys and values are so copied once per tile, not
+once per query. Everything is computed again in the backward pass, a few queries at a time.
 
-Shapes: b batch, h heads, n groups (sequence and key-value head), r query heads of one group, t
-tokens, i = r t queries, d key dimension, e value dimension, m or n complete blocks, B tokens per
-block, j or k blocks chosen per query.
+Shapes: b batch, h heads, n rows (a head of a sequence) or 1 for all heads, i queries, j tokens up
+to the last of them, d key dimension, e value dimension, m blocks, B tokens per block, k blocks
+chosen per query, t tiles of z slots.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from functools import partial
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from separatrix.mixers.base.tensors import BlockKeys, Keys, Values
@@ -111,15 +110,6 @@ def best_blocks(
     return F.pad(best, (0, 1)) | (every == own)
 
 
-def places_of(marks: Bool[Tensor, "*b m"], k: int, none: int) -> Int[Tensor, "*b j"]:
-    """The places of at most k marks, in order, filled up with `none`."""
-    places = marks.shape[-1]
-    left = torch.arange(places, 0, -1, dtype=torch.int32, device=marks.device)
-    found = torch.where(marks, left, 0).topk(min(k, places)).values.long()
-    found = torch.where(found > 0, places - found, none)
-    return F.pad(found, (0, k - found.shape[-1]), value=none)
-
-
 def spans(tokens: int, size: int, multiple: int) -> list[tuple[int, int]]:
     """Cuts `tokens` places into consecutive spans of about `size`, a multiple of `multiple`."""
     size = max(1, size // multiple) * multiple
@@ -167,123 +157,69 @@ def compressed_weights(
     return weights.masked_fill(none, 0.0) if first < since else weights
 
 
-def block_softmax(
-    q: Float[Tensor, "n r t d"],
-    k: Float[Tensor, "n t d"],
-    v: Float[Tensor, "n t e"],
-    chosen: Int[Tensor, "n r t j"],
+def tiled(
+    q: Float[Tensor, "b h i d"],
+    k: Float[Tensor, "b h j d"],
+    v: Float[Tensor, "b h j e"],
+    marks: Bool[Tensor, "b n i m"],
+    *,
     block: int,
-) -> Float[Tensor, "n r t e"]:
-    """One softmax over the tokens of the chosen complete blocks and of the query's own block up
-    to the query.
+    picks: int,
+    first: int,
+) -> Float[Tensor, "b h i e"]:
+    """Softmax attention of the tokens from `first` on, where a block begins, to their own blocks,
+    up to themselves, and to `picks` complete ones that are marked; some heads at a time.
     """
     _, heads, tokens, _ = q.shape
-    full = tokens // block
-    keys, values = (x[:, : full * block].unflatten(1, (full, block)) for x in (k, v))
-    scores = heads * max(1, chosen.shape[-1]) * block  # per token
-    size = max(ROOM // scores, 8 * block, tokens // PARTS)
-    together = max(1, ROOM // (scores * tokens))
-    # parts start where blocks do, so that the own block of a query lies in its part
-    places = spans(tokens, size, block)
-    lengths = [last - first for first, last in places]
-    run = partial(_attended, block=block)
-    outputs = []
-    for q_, k_, v_, keys_, values_, chosen_ in zip(
-        *(x.split(together) for x in (q, k, v, keys, values, chosen)), strict=True
-    ):
-        queries = zip(
-            places,
-            q_.split(lengths, 2),
-            k_.split(lengths, 1),
-            v_.split(lengths, 1),
-            chosen_.split(lengths, 2),
-            strict=True,
-        )
-        parts = []
-        for (_, last), *own, picks in queries:
-            seen = min(full, (last - 1) // block)
-            # none was marked by the number of all blocks; in this part that is `seen`
-            parts.append(
-                recomputed(run, *own, keys_[:, :seen], values_[:, :seen], picks.clamp(max=seen))
-            )
-        outputs.append(torch.cat(parts, 2))
-    return torch.cat(outputs)
+    marks = marks.expand(-1, heads, -1, -1)
+    together = max(1, ROOM // (tokens * (picks + 1) * block))
+    rows = (x.flatten(0, 1).split(together) for x in (q, k, v, marks))
+    run = partial(_tiled, block=block, picks=picks, first=first)
+    parts = [recomputed(run, *some) for some in zip(*rows, strict=True)]
+    return torch.cat(parts).unflatten(0, q.shape[:2])
 
 
-def _attended(
-    q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, chosen: Tensor, *, block: int
+def _tiled(
+    q: Tensor, k: Tensor, v: Tensor, marks: Tensor, *, block: int, picks: int, first: int
 ) -> Tensor:
-    """Own blocks (q n r t d, k n t d, v n t e) and chosen ones (keys n m B d, values n m B e,
-    chosen n r t k, m for none) in one softmax.
-    """
-    largest, total, sums = _own(q, k, v, block)
-    if keys.shape[1] and chosen.shape[-1]:
-        rows = q.flatten(1, 2)
-        parts = _tiles(rows, keys, values, chosen.flatten(1, 2))  # n i k, n i k, n i k e
-        maxima, totals, numerators = (x.unflatten(1, q.shape[1:3]) for x in parts)
-        # partial softmaxes are added up at the scale of the largest score
-        # at that scale the denominator is at least 1
-        top = torch.maximum(largest, maxima.amax(-1))
-        own = (largest - top).exp()
-        others = (maxima - top[..., None]).exp()
-        total = own * total + (others * totals).sum(-1)
-        sums = own[..., None] * sums + (others[..., None, :] @ numerators)[..., 0, :]
-    return sums / total[..., None]
+    tokens = q.shape[1]
+    place = torch.arange(first, first + tokens, device=q.device)[:, None]
+    before = torch.arange(marks.shape[2], device=q.device) < place // block
+    slot, query, tile = placed(marks & before, picks)
+    k, v = (in_blocks(x, block) for x in (k, v))
+    keys, values = (x[:, first // block :] for x in (k, v))
+    causal = torch.ones(block, block, dtype=torch.bool, device=q.device).tril()
+    scores = (in_blocks(q, block) @ keys.mT).masked_fill(~causal, -math.inf)
+    own = [x.flatten(1, 2)[:, :tokens] for x in _partial(scores, values)]
+    # a query of 0 stands in empty slots
+    tiles = _taken(F.pad(q, (0, 0, 0, 1)), query) @ _taken(k, tile).mT
+    far = [_taken(x.flatten(1, 2), slot) for x in _partial(tiles, _taken(v, tile))]
+    # partial softmaxes are added up at the scale of the largest score: there the denominator is at
+    # least 1
+    top, total = (torch.cat([x[..., None], y], -1) for x, y in zip(own[:2], far[:2], strict=True))
+    scale = (top - top.amax(-1, keepdim=True)).exp()
+    sums = scale[..., :1] * own[2] + (scale[..., None, 1:] @ far[2])[..., 0, :]
+    return sums / (scale * total).sum(-1, keepdim=True)
 
 
-def _own(q: Tensor, k: Tensor, v: Tensor, block: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Maximum and denominator (n r t) and numerators (n r t e) over the query's own block, up to
-    the query.
-    """
-    tokens = q.shape[2]
-    size = min(block, tokens)
-    # n r c B d, n c B d
-    q, k, v = (F.pad(x, (0, 0, 0, -tokens % size)).unflatten(-2, (-1, size)) for x in (q, k, v))
-    causal = torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
-    scores = (q @ k[:, None].transpose(-1, -2)).masked_fill(~causal, -math.inf)
-    parts = _partial(scores, v[:, None])
-    return tuple(x.flatten(2, 3)[:, :, :tokens] for x in parts)  # type: ignore[return-value]
+def in_blocks(x: Float[Tensor, "n j d"], block: int) -> Float[Tensor, "n m B d"]:
+    """Blocks of tokens, the last one filled up with zeros."""
+    return F.pad(x, (0, 0, 0, -x.shape[1] % block)).unflatten(1, (-1, block))
 
 
 def _partial(scores: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Maximum, denominator and numerators of a softmax over the last axis. The maximum counts as
     a constant: it cancels.
     """
-    # with scores of -inf alone, -inf less -inf would be NaN
-    top = scores.detach().amax(-1).clamp(min=torch.finfo(scores.dtype).min)
+    top = scores.detach().amax(-1)
     weights = (scores - top[..., None]).exp()
     return top, weights.sum(-1), weights @ values
 
 
-def _tiles(
-    q: Tensor, keys: Tensor, values: Tensor, chosen: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Maximum, denominator (n i k) and numerators (n i k e) of each query (n i d) in each block
-    it chose (n i k; m for none).
-    """
-    groups, queries, picks = chosen.shape
-    blocks = keys.shape[1]
-    pairs = queries * picks
-    size = tile_size(pairs, blocks)
-    # the sum of ceil(n / size) over blocks is at most pairs // size + blocks; 1 more for no block
-    tiles = pairs // size + blocks + 1
-    slot, pair, block = place(chosen.flatten(1), blocks, size, tiles)
-    offset = torch.arange(groups, device=q.device)[:, None]
-    to_query = (pair.clamp(max=pairs - 1) // picks + offset * queries).flatten()
-    to_slot = (slot + offset * (tiles * size)).flatten()
-    tile = (block + offset * blocks).flatten()
-    q = q.flatten(0, 1).index_select(0, to_query).unflatten(0, (-1, size))
-    # (n tiles) B d
-    keys, values = (x.flatten(0, 1).index_select(0, tile) for x in (keys, values))
-    found = _partial(q @ keys.mT, values)
-    shape = (groups, queries, picks)
-    top, total, sums = (x.flatten(0, 1).index_select(0, to_slot).unflatten(0, shape) for x in found)
-    none = chosen == blocks
-    return (
-        top.masked_fill(none, -math.inf),
-        total.masked_fill(none, 0.0),
-        sums.masked_fill(none[..., None], 0.0),
-    )
+def _taken(x: Shaped[Tensor, "n a ..."], at: Int[Tensor, "n ..."]) -> Tensor:
+    """What stands at places of each row."""
+    start = torch.arange(len(x), device=x.device).view(-1, *(1,) * (at.dim() - 1)) * x.shape[1]
+    return x.flatten(0, 1).index_select(0, (at + start).flatten()).unflatten(0, at.shape)
 
 
 def tile_size(pairs: int, blocks: int) -> int:
@@ -293,32 +229,25 @@ def tile_size(pairs: int, blocks: int) -> int:
     return min(128, max(8, 1 << (pairs // (3 * blocks)).bit_length()))
 
 
-def place(chosen: Tensor, blocks: int, size: int, tiles: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Sorts pairs (query, block) into tiles of one block each. Takes the block of each pair (n p),
-    `blocks` for none.
-
-    Returns the slot of each pair (n p), the pair in each slot (n tiles*size; p where it is empty)
-    and the block of each tile (n tiles). The last tile takes the pairs of no block.
+def placed(
+    marks: Bool[Tensor, "n i m"], picks: int
+) -> tuple[Int[Tensor, "n i k"], Int[Tensor, "n t z"], Int[Tensor, "n t"]]:
+    """Brings queries that marked one block together in tiles: the slots of the first k marks of
+    each query, which has as many, the query in each slot (i where it is empty) and the block of
+    each tile.
     """
-    groups, pairs = chosen.shape
-    ordered, order = chosen.sort(dim=-1, stable=True)
-    every = torch.arange(blocks + 1, device=chosen.device).expand(groups, -1).contiguous()
-    # where the pairs of each block start, then where those of none do: n (blocks + 1)
-    starts = torch.searchsorted(ordered, every)
-    # tiles of all blocks up to this one: n blocks
-    ends = ((starts.diff(dim=-1) + size - 1) // size).cumsum(-1)
-    first = F.pad(ends, (1, 0))
-    rank = torch.arange(pairs, device=chosen.device) - starts.gather(-1, ordered)
-    # pairs of no block share one slot of the last tile, which counts as empty
-    slots = torch.where(
-        ordered < blocks, first.gather(-1, ordered) * size + rank, (tiles - 1) * size
-    )
-    slot = torch.empty_like(slots).scatter(-1, order, slots)
-    numbers = torch.where(ordered < blocks, order, pairs)
-    pair = torch.full((groups, tiles * size), pairs, device=chosen.device).scatter(
-        -1, slots, numbers
-    )
-    block = torch.searchsorted(
-        ends, torch.arange(tiles, device=chosen.device).expand(groups, -1).contiguous(), right=True
-    )
-    return slot, pair, block.clamp(max=blocks - 1)
+    rows, queries, blocks = marks.shape
+    marks = marks & (marks.cumsum(2) <= picks)
+    chosen = marks.to(torch.uint8).sort(dim=2, descending=True, stable=True).indices[..., :picks]
+    size = tile_size(queries * picks, blocks)
+    # the sum of ceil(n / size) over blocks is at most that
+    tiles = queries * picks // size + blocks
+    rank = marks.cumsum(1)
+    # tiles of all blocks up to this one
+    ends = ((rank[:, -1] + size - 1) // size).cumsum(1)
+    slot = (F.pad(ends, (1, -1))[:, None] * size + rank - 1).gather(2, chosen)
+    every = torch.arange(queries, device=marks.device)[:, None].expand_as(chosen)
+    query = torch.full((rows, tiles * size), queries, device=marks.device)
+    query = query.scatter(1, slot.flatten(1), every.flatten(1)).unflatten(1, (tiles, size))
+    tile = torch.arange(tiles, device=marks.device).expand(rows, -1).contiguous()
+    return slot, query, torch.searchsorted(ends, tile, right=True).clamp(max=blocks - 1)

@@ -155,22 +155,7 @@ def scores(
     """<q_i, exp(G_i - G_j) k_j> for j <= i, else 0."""
     if log_a.shape[-1] == 1:
         return products(log_a) * (q @ k.mT)
-    return lower_scores(q[..., None, :], k, log_a, total)[..., 0, :].tril()
-
-
-def lower_scores(
-    q: Float[Tensor, "... c m d"],
-    k: Float[Tensor, "... c d"],
-    log_a: Float[Tensor, "... c s"],
-    total: Float[Tensor, "... c s"],
-) -> Float[Tensor, "... c m c"]:
-    """<q_i, exp(G_i - G_j) k_j> for j <= i and every one of m queries per token; elsewhere
-    something finite. `total` is G.
-    """
-    if log_a.shape[-1] > 1:
-        return scores_by_halves(q, k, total)
-    kept = products(log_a)[..., None, :]
-    return kept * (q.flatten(-3, -2) @ k.mT).unflatten(-2, q.shape[-3:-1])
+    return scores_by_halves(q[..., None, :], k, total)[..., 0, :].tril()
 
 
 def products(log_a: Float[Tensor, "... c 1"]) -> Float[Tensor, "... c c"]:

@@ -48,8 +48,8 @@ from separatrix.mixers.ops.decay import (
     carry,
     chunk_of,
     in_segments,
-    lower_scores,
     products,
+    scores_by_halves,
 )
 
 EXPONENT = 40.0
@@ -99,7 +99,7 @@ class Delta:
         else:
             # keys and queries ask for the same decayed keys: one product for both
             asked = k[..., None, :] if q is None else torch.stack([k, self.q], -2)
-            own, *reads = lower_scores(asked, k, log_a, self.total).unbind(-2)
+            own, *reads = scores_by_halves(asked, k, self.total).unbind(-2)
             if q is not None:
                 self.reads = reads[0].tril()
         identity = torch.eye(k.shape[3], dtype=k.dtype, device=k.device)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.tensors import Keys, Values
-from separatrix.mixers.ops.blockwise import ROOM, spans
+from separatrix.mixers.ops.blockwise import ROOM, is_dense, spans, tiled
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
 
@@ -205,9 +205,15 @@ def chosen_softmax(
         outputs.append(attend(q[:, :, :whole], k[:, :, :whole], v[:, :, :whole]))
     if whole < tokens:
         size = max(CHOSEN_PART, tokens // 16)
-        places = [(first, min(first + size, tokens)) for first in range(whole, tokens, size)]
         kept = batch * heads * tokens * tokens <= KEPT
         run = partial(_chosen_part, block=block)
+        if not is_dense(tokens, whole):
+            # in parts that begin where blocks do; what is not kept it says itself
+            kept = True
+            scores = max(whole, batch * heads * tokens // block)
+            size = max(ROOM // scores, 8 * block, size) // block * block
+            run = partial(tiled, block=block, picks=whole // block - 1)
+        places = [(first, min(first + size, tokens)) for first in range(whole, tokens, size)]
         rest = q[:, :, whole:]
         outputs += in_parts(run, places, rest, (k, v), lambda *at: (choice(*at),), kept=kept)
     return _joined(outputs)
