@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from separatrix.proofs.arithmetic import NAMED
 from separatrix.proofs.balls import down, up
-from separatrix.proofs.exact import NAMES
 
 
 def construction_statement(
@@ -27,7 +27,7 @@ def construction_statement(
     that it was proved in.
     """
     if formats:
-        *rest, last = (NAMES[name] for name in formats)
+        *rest, last = (NAMED[name].title for name in formats)
         # one layer that tracks a state, or several for prompts of this length
         alone = sizes["carriers"] == 1
         layers = f"{sizes['carriers']} recurrent layers, one head each"

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
-from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.arithmetic import BF16, FP16, FP32, Arithmetic
 from separatrix.proofs.machine import Array, lowest_bits
 
 ARITHMETIC = (
@@ -27,12 +26,8 @@ ARITHMETIC = (
 )
 SATURATED = 128.0
 """From here on a sigmoid is 1, and from its opposite on 0, as is a softplus there."""
-NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Formats that a proof may be about."""
-_SMALLEST = {"fp32": -126, "bf16": -126, "fp16": -14}
-"""Exponents of the smallest normal numbers."""
-_LARGEST = {"fp32": 127, "bf16": 127, "fp16": 15}
-"""Formats hold 2^e for e up to these."""
+FORMATS = (FP32, BF16, FP16)
+"""Those that a proof may be about."""
 NOTHING = 1 << 20
 """Every multiple: the lowest digit of 0."""
 
@@ -76,11 +71,11 @@ class Digits:
     def formats(self) -> tuple[str, ...]:
         """The formats in which nothing is rounded."""
         return tuple(
-            name
-            for name in NAMES
-            if self.own <= DIGITS[name]
-            and self.smallest >= _SMALLEST[name]
-            and self.largest <= 2.0 ** _LARGEST[name]
+            one.name
+            for one in FORMATS
+            if self.own <= one.digits
+            and self.smallest >= one.smallest
+            and self.largest <= 2 * one.large
         )
 
     def hold(self, arithmetic: Arithmetic) -> None:
@@ -108,8 +103,8 @@ def _digits(size: float, lowest: int, what: str) -> int:
     mantissa, exponent = math.frexp(size)
     # the least number of digits with size <= 2^(lowest + digits)
     digits = exponent - (mantissa == 0.5) - lowest
-    fits = lowest >= _SMALLEST["fp32"] and size <= 2.0 ** _LARGEST["fp32"]
-    if digits > DIGITS["fp32"] or not fits:
+    fits = lowest >= FP32.smallest and size <= 2 * FP32.large
+    if digits > FP32.digits or not fits:
         raise CheckFailed(
             f"{what}: {digits} binary digits are asked for, so that float32 may round"
         )

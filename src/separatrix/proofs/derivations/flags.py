@@ -50,11 +50,11 @@ def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -
     start = first.after_mlp(counted.start)
     last = Kinds(plain=alone, flagged=met)
     tokens = Kinds(plain=stacked(alone, start), flagged=met)
-    looked = look(model, second, tokens, last, task.length + 1, (0, 1))
-    margin = first.room(stacked(counted.alone, counted.met, counted.start))
+    looked, margin = look(model, second, tokens, last, task.length + 1, (0, 1))
+    room = first.room(stacked(counted.alone, counted.met, counted.start))
     layer = counted.layer
-    layer = layer._replace(entry=layer.entry | rounded(threshold_margin=margin))
-    return derived(arithmetic, [layer, looked.layer], looked.margin)
+    layer = layer._replace(entry=layer.entry | rounded(threshold_margin=room))
+    return derived(arithmetic, [layer, looked], margin)
 
 
 def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -74,10 +74,9 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     rows = add(stream.by_token.rows(bit), fetched.rows(other), RESIDUAL)
     after = first.after_mlp(rows)
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
-    looked = look(model, second, kinds, kinds, task.length, (1, 0))
+    looked, margin = look(model, second, kinds, kinds, task.length, (1, 0))
     left = first.left([fetched.rows(other)], [rows], [after])
-    layer = reading.layer(_FETCHES, left)
-    return derived(arithmetic, [layer, looked.layer], looked.margin)
+    return derived(arithmetic, [reading.layer(_FETCHES, left), looked], margin)
 
 
 DERIVATIONS = (

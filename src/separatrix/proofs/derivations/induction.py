@@ -101,8 +101,9 @@ def derive_cancelling(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32)
     plain = stacked(alone, second.after(asking.rows(slice(-1, None)), read)).hull()
     flagged = cancelled.hull()
     last = Kinds(plain=alone.hull(), flagged=flagged)
-    looked = look(model, third[0], Kinds(plain=_pieces(plain), flagged=flagged), last, keys, (0, 1))
-    return derived(arithmetic, [*layers, looked.layer], looked.margin)
+    tokens = Kinds(plain=_pieces(plain), flagged=flagged)
+    looked, margin = look(model, third[0], tokens, last, keys, (0, 1))
+    return derived(arithmetic, [*layers, looked], margin)
 
 
 def _pieces(row: Enclosure) -> Enclosure:

@@ -4,7 +4,6 @@ large M, how far queries and keys are from the points of a circle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -37,6 +36,10 @@ from separatrix.proofs.softmax import Match, averaging
 from separatrix.tasks import TwoSum
 
 _ROWS = 512
+Gaps = tuple[Fraction | float, Fraction | float, Fraction | float, Fraction | float]
+"""A match over the blank key, that over the rest, and the widest match over it, between scores
+before rounding; and how far rounding may move one of them.
+"""
 _TABLE = 5754
 """Up to so many values all pairs are looked at."""
 
@@ -57,15 +60,7 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         numbers(head, table, part.where, hull(start, earlier, last))
     if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
         raise CheckFailed("the key of the last token is not that of the token elsewhere")
-    gaps = _gaps(queries, keys, blank, head.rivals)
-    match = Match(
-        earlier=task.n + len(head.rivals),
-        match_over_blank=gaps.match_over_blank,
-        blank_over_rest=gaps.blank_over_rest,
-        widest=gaps.widest,
-        score_error=gaps.error,
-        arithmetic=arithmetic,
-    )
+    match = _match(queries, keys, blank, head.rivals, task.n + len(head.rivals))
     margin, threshold = _margin(model, part, head, (start, earlier, last), match)
     # numbers of a key that some score really uses
     used = int((queries.used & (keys.used | blank.used)).sum())
@@ -84,21 +79,12 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     return derived(arithmetic, [layer], margin)
 
 
-@dataclass(frozen=True)
-class Gaps:
-    """Leads over all queries, between scores before rounding, and how far rounding may move one of
-    them.
-    """
-
-    match_over_blank: Fraction
-    blank_over_rest: Fraction
-    widest: Fraction
-    error: Fraction
-
-
-def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
-    """Raises CheckFailed when a key that does not cancel a query scores above the blank key, or
-    the blank key above one that does. A sink is one more key that cancels nothing.
+def _match(
+    queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float], earlier: int
+) -> Match:
+    """Leads over all queries. Raises CheckFailed when a key that does not cancel a query scores
+    above the blank key, or the blank key above one that does. A sink is one more key that cancels
+    nothing.
     """
     if queries.rad.any() or keys.rad.any() or blank.rad.any():
         raise CheckFailed("queries and keys of a Match2 construction are not exact")
@@ -109,7 +95,16 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
     for x in {0, count // 2} if count % 2 == 0 else {0}:
         own = slice(x, x + 1)
         must_tie(queries.rows(own), keys.rows(own), f"the key of value {x}, which cancels itself")
-    found = (_by_table if count <= _TABLE else _by_circle)(queries, keys, blank, sinks)
+    by = _by_table if count <= _TABLE else _by_circle
+    over, under, widest, error = (Fraction(found) for found in by(queries, keys, blank, sinks))
+    found = Match(
+        earlier=earlier,
+        match_over_blank=over,
+        blank_over_rest=under,
+        widest=widest,
+        score_error=error,
+        arithmetic=queries.arithmetic,
+    )
     if found.match_over_blank <= 0 or found.blank_over_rest <= 0:
         raise CheckFailed(
             "some query scores a key that does not cancel it above the blank key, or the blank key"
@@ -129,19 +124,20 @@ def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: lis
         raise CheckFailed(f"scores are sums of {len(shared)} products; those of a circle are of 2")
     # e^0 = 1: the first point tells the cosine from the sine
     axes = shared if keys.mid[0, shared[0]] else shared[::-1]
-    query = _round(queries.mid[:, axes])
-    key = _round(keys.mid[:, axes])
-    if query.turn == key.turn or (query.radius > 0) != (key.radius > 0):
+    (radius, turn, off), (other, back, apart) = (
+        _round(rows.mid[:, axes]) for rows in (queries, keys)
+    )
+    if turn == back or (radius > 0) != (other > 0):
         raise CheckFailed("queries are not the conjugates of keys")
-    bounds = circle.pairs(query.off, key.off, len(queries.mid))
-    strength = Fraction(query.radius) * Fraction(key.radius)
+    bounds = circle.pairs(off, apart, len(queries.mid))
+    strength = Fraction(radius) * Fraction(other)
     # products that sums hold: none of them is rounded
     blanks = queries.mid @ blank.mid[0]
     lowest, highest = Fraction(float(blanks.min())), Fraction(float(blanks.max()))
     rest = max([bounds.highest_rest * strength, *map(Fraction, sinks)])
     product = bounds.products * strength
     error = Fraction(float(roundings(2, arithmetic))) * product
-    return Gaps(
+    return (
         bounds.lowest_match * strength - highest,
         lowest - rest,
         bounds.highest_match * strength - lowest,
@@ -149,24 +145,16 @@ def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: lis
     )
 
 
-@dataclass(frozen=True)
-class Round:
-    """Points near a circle: its radius, on the side of the first point, which way round they go,
-    and how far they are from where they should be, in units of the radius.
+def _round(points: Array) -> tuple[float, float, Fraction]:
+    """Of points near a circle its radius, on the side of the first point, which way round they go,
+    and how far they are from where they should be, in units of the radius. Raises CheckFailed
+    unless that is a power of two, by which nothing is rounded.
     """
-
-    radius: float
-    turn: float
-    off: Fraction
-
-
-def _round(points: Array) -> Round:
-    """Raises CheckFailed unless the radius is a power of two, by which nothing is rounded."""
     radius = float(points[0, 0])
     if abs(np.frexp(radius)[0]) != 0.5:
         raise CheckFailed(f"the radius of the circle, {radius:g}, is no power of two")
     turn = float(np.sign(points[1, 1] * radius)) or 1.0
-    return Round(radius, turn, circle.farthest(points, scale=radius, turn=turn))
+    return radius, turn, circle.farthest(points, scale=radius, turn=turn)
 
 
 def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
@@ -206,7 +194,7 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
         error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
     if not Scores(stacked(keys, blank), queries.used, "scores").of(queries).rounded:
         error = 0.0
-    return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error))
+    return match, rest, widest, error
 
 
 def _margin(

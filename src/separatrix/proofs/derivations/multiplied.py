@@ -11,7 +11,6 @@ win, and for every choice of words that it may multiply.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.live_parts import Live, live_of, live_parts
-from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, logit_leads
+from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, readout
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.tracked import counted, tracking
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
@@ -61,11 +60,7 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         back *= len(heads.each) + 1
     if back < task.length:
         raise CheckFailed(f"{len(live)} layers multiply {back:,} letters, of {task.length:,}")
-    leads = logit_leads(model, held.by_word, held.words)
-    worst = int(leads.argmin())
-    if not leads[worst] > 0:
-        raise CheckFailed(f"answer {held.words[worst]} has not the largest logit where it is due")
-    margin = Fraction(float(leads[worst]))
+    margin = readout(model, held.by_word, answers=held.words)
     return derived(arithmetic, layers, margin, **({"most_heads": most} if most > 1 else {}))
 
 

@@ -78,8 +78,9 @@ def _named(model: Model, step: Step, stream: Stream) -> Fraction:
     table = np.concatenate([last.mid, last.rad, step.named[:, None]], 1)
     _, first = np.unique(table, axis=0, return_index=True)
     when = f"once it is fetched: {step.hop.fetches}"
+    values = np.arange(len(stream.field.mid))
     return min(
-        readout(model, stream.rows(slice(at, at + 1)), when, first=int(step.named[at]))
+        readout(model, stream.rows(slice(at, at + 1)), when, step.named[at] + values)
         for at in first.tolist()
     )
 

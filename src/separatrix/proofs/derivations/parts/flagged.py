@@ -40,20 +40,13 @@ class Kinds:
         return stacked(self.plain, self.flagged)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Looked:
-    """The proof of the layer, and by how much the right logit leads at least."""
-
-    layer: Layer
-    margin: Fraction
-
-
 def look(
     model: Model, part: Live, tokens: Kinds, last: Kinds, keys: int, answers: tuple[int, int]
-) -> Looked:
-    """The last layer of a stack: one of `keys` tokens is flagged, or none, and the answers without
-    and with a flag are `answers`. `last` are the classes of the last token. Raises CheckFailed
-    where the weights do not tell the two apart.
+) -> tuple[Layer, Fraction]:
+    """The proof of the last layer of a stack, and by how much the right logit leads at least: one
+    of `keys` tokens is flagged, or none, and the answers without and with a flag are `answers`.
+    `last` are the classes of the last token. Raises CheckFailed where the weights do not tell the
+    two apart.
     """
     head = part.softmax_head()
     where = part.where
@@ -123,4 +116,4 @@ def look(
         output_with_flag=float(some.low[0, tells]),
     )
     layer = Layer(said, "layers", both.terms, head.value_numbers, head.assumes)
-    return Looked(layer=layer, margin=min(margins))
+    return layer, min(margins)

@@ -280,19 +280,23 @@ def lead_of(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> 
 
 
 def readout(
-    model: Model, rows: Enclosure, when: str = "where it is due", *, first: int = 0
+    model: Model,
+    rows: Enclosure,
+    when: str = "where it is due",
+    answers: NDArray[np.int64] | None = None,
 ) -> Fraction:
-    """The smallest lead where row v holds what is left of the answer v, or of that behind `first`.
-    Raises CheckFailed where another logit may be as large.
+    """The smallest lead where each row holds what is left of one of the answers, in their order
+    unless told. Raises CheckFailed where another logit may be as large.
     """
+    due = np.arange(len(rows.mid)) if answers is None else answers
     least = 2.0**126  # one answer alone has no rival
     count = max(1, CHUNK // model.config.answers)
     for start in range(0, len(rows.mid), count):
         some = rows.rows(slice(start, start + count))
-        leads = logit_leads(model, some, first + start + np.arange(len(some.mid)))
+        leads = logit_leads(model, some, due[start : start + count])
         worst = int(leads.argmin())
         if not leads[worst] > 0:
-            raise CheckFailed(f"answer {first + start + worst} has not the largest logit {when}")
+            raise CheckFailed(f"answer {due[start + worst]} has not the largest logit {when}")
         least = min(least, float(leads[worst]))
     return Fraction(least)
 
