@@ -198,7 +198,7 @@ def _compare(
         said = getattr(record, name)
         if canonical(said) != canonical(value):
             raise CheckFailed(
-                f"the {name} recorded is not what the weights give: {difference(value, said, 'it')}"
+                f"the {name} recorded is not what the weights give: {difference(value, said, name)}"
             )
 
 

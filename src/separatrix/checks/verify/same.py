@@ -29,7 +29,7 @@ def difference(ours: Any, theirs: Any, where: str) -> str:
         if odd:
             there = "has no" if odd[0] in mine else "has an unknown"
             return f"{where} {there} field {odd[0][:60]!r}"
-        for name, value in mine.items():
+        for name, value in sorted(mine.items()):
             if canonical(value) != canonical(other[name]):
                 return difference(value, other[name], f"{where}, {name[:60]}")
     entries = json_list(ours)
