@@ -26,11 +26,7 @@ and the last one off = |c|. Logits: 2 dead + 2 off for the answer 0, and 1 for t
 from __future__ import annotations
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import (
-    empty_model,
-    mlp_after,
-    recurrent_head,
-)
+from separatrix.constructions.parts.placement import empty_model, mlp_after, recurrent_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
 from separatrix.constructions.tracked import keep
 from separatrix.mixers.base.recurrent import RecurrentMixer

@@ -48,12 +48,7 @@ from collections.abc import Sequence
 import torch
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import (
-    empty_model,
-    fits,
-    mlp_after,
-    softmax_head,
-)
+from separatrix.constructions.parts.placement import empty_model, fits, mlp_after, softmax_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
 from separatrix.models.model import MLP, Model

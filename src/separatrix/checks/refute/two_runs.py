@@ -13,14 +13,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from separatrix.checks.refute.record import (
-    Expired,
-    NotFound,
-    Search,
-    certificate,
-    decoding,
-    fits,
-)
+from separatrix.checks.refute.record import Expired, NotFound, Search, certificate, decoding, fits
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.caches import LEAST_ALIKE, decoded, margin, same_states

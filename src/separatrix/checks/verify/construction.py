@@ -16,12 +16,7 @@ import numpy as np
 
 from separatrix.checks.verify.checkpoint import verify_checkpoint
 from separatrix.checks.verify.same import difference, told_by
-from separatrix.core.errors import (
-    CannotCheck,
-    CheckFailed,
-    EvidenceError,
-    SeparatrixError,
-)
+from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.records import Construction
 from separatrix.mixers.base.mixer import DTYPES

@@ -29,11 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.constructions.parts.placement import (
-    SCALE,
-    mixer_at,
-    softmax_head,
-)
+from separatrix.constructions.parts.placement import SCALE, mixer_at, softmax_head
 from separatrix.constructions.parts.spaces import pick, put
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.core.numbers.selection import Slow

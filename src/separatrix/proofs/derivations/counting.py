@@ -28,13 +28,7 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.live_parts import Head, array, live_of
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import (
-    Array,
-    Enclosure,
-    flushed,
-    limited,
-    roundings,
-)
+from separatrix.proofs.machine import Array, Enclosure, flushed, limited, roundings
 from separatrix.proofs.softmax import exact_share
 from separatrix.tasks import Counting
 

@@ -25,12 +25,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.averaged import behind_others
 from separatrix.proofs.derivations.parts.compared import Compared, least_of
 from separatrix.proofs.derivations.parts.counted import around
-from separatrix.proofs.derivations.parts.derivation import (
-    Derivation,
-    Derived,
-    Layer,
-    derived,
-)
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.flagged import Kinds, look
 from separatrix.proofs.derivations.parts.hops import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of

@@ -19,11 +19,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.compared import Compared
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views, moved
-from separatrix.proofs.derivations.parts.live_parts import (
-    Head,
-    Live,
-    live_of,
-)
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (
     CHUNK,
@@ -34,13 +30,7 @@ from separatrix.proofs.derivations.parts.reading import (
     readout,
 )
 from separatrix.proofs.derivations.parts.stream import Embedded
-from separatrix.proofs.machine import (
-    RESIDUAL,
-    Enclosure,
-    add,
-    hull,
-    stacked,
-)
+from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import KHop
 
 

@@ -19,15 +19,7 @@ from separatrix.proofs.derivations.parts.queries import Lead, Wanted, lead_of_ro
 from separatrix.proofs.derivations.parts.reading import CHUNK, any_scores
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import (
-    Enclosure,
-    above,
-    flushed,
-    limited,
-    roundings,
-    slack,
-    stacked,
-)
+from separatrix.proofs.machine import Enclosure, above, flushed, limited, roundings, slack, stacked
 from separatrix.proofs.softmax import exact_share, growth
 from separatrix.tasks import QSA
 from separatrix.tasks.base.task import Tokens

@@ -17,12 +17,7 @@ from separatrix.mixers.window import WindowMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.arriving import Arrival, arrived
-from separatrix.proofs.derivations.parts.chain import (
-    Fetched,
-    derive_chain,
-    elsewhere,
-    full_fetch,
-)
+from separatrix.proofs.derivations.parts.chain import Fetched, derive_chain, elsewhere, full_fetch
 from separatrix.proofs.derivations.parts.channel_states import mamba, rglru, short_convolution
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer
 from separatrix.proofs.derivations.parts.live_parts import Live, live_parts

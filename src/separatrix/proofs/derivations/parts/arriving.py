@@ -28,13 +28,7 @@ from separatrix.proofs.balls import exp_bounds
 from separatrix.proofs.derivations.parts.gates import each
 from separatrix.proofs.derivations.parts.recurrent_maps import Maps
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import (
-    Array,
-    Enclosure,
-    limited,
-    roundings,
-    slack,
-)
+from separatrix.proofs.machine import Array, Enclosure, limited, roundings, slack
 
 _CHUNK = 64
 _OURS = 1 + 2.0**-40

@@ -18,12 +18,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import down
 from separatrix.proofs.derivations.parts.generation import instances, prompts_of
 from separatrix.proofs.derivations.parts.live_parts import Live
-from separatrix.proofs.entries import (
-    UNPROVED,
-    construction_statement,
-    entry,
-    unproved_statement,
-)
+from separatrix.proofs.entries import UNPROVED, construction_statement, entry, unproved_statement
 from separatrix.proofs.exact import ARITHMETIC, Digits
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens

@@ -28,15 +28,7 @@ from separatrix.proofs.derivations.parts.steps import (
     squares,
 )
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import (
-    Array,
-    Enclosure,
-    linear,
-    one,
-    roundings,
-    slack,
-    times,
-)
+from separatrix.proofs.machine import Array, Enclosure, linear, one, roundings, slack, times
 
 _WIDE = 2.0**-8
 """A number of a latent that moves by more than this share of its size is the token's."""
