@@ -97,6 +97,8 @@ class Trial:
         said: list[str] = []
         if results.needed() > self.steps and any(map(results.grey, results.cells.values())):
             said.append(f"Too few steps to compare: give --steps {results.needed()}.")
+        if not results.needed():
+            said.append("No seed solved it, so that nothing is compared: give more --steps.")
         if ", " in (code := table.provenance.version):
             said.append(f"Differing code trained these ({code}): what differs may be the code's.")
         ends = [x.name for x in results.cells.values() if x.rate in (RATES[0], RATES[-1])]

@@ -185,6 +185,8 @@ def test_what_the_rows_do_not_show_is_said() -> None:
     assert "depth 1" in said[-1]
     assert "code" not in "".join(said)
     mixed = replace(rows, provenance=replace(rows.provenance, version="0.1.0+a, 0.1.0+b"))
+    none = table({"gdn": (None,) * 8, "full": (None,) * 8})
+    assert "--steps" in found.remarks(none, of_table(none))[0]
     (told,) = {*found.remarks(mixed, of_table(rows))} - {*said}
     assert "(0.1.0+a, 0.1.0+b)" in told
 
