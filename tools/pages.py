@@ -14,7 +14,7 @@ from pathlib import Path
 
 from separatrix.cli.report import mechanisms, tasks
 from separatrix.core.evidence.folder import write_atomic
-from separatrix.tasks import PROBES
+from separatrix.tasks.audits.probes import PROBE, words_of
 from separatrix.tasks.audits.rows import standard_error
 from separatrix.tasks.audits.shortcuts import SHORTCUTS
 
@@ -88,7 +88,7 @@ def tasks_page() -> str:
         "",
         *_ABOUT.splitlines(),
         "",
-        *(f"- {probe}: {text}" for probe, text in PROBES.items()),
+        *(f"- {probe}: {words_of(look)}" for probe, look in PROBE.items()),
         "",
         "and, of single tasks,",
         "",

@@ -23,7 +23,7 @@ TASKS = expanded("""
     cgram:n=14,V=6,c=2 cgram:n=38,V=8,c=2 cgram:n=39,V=9,c=3 cgram:n=38,V=8,c=2,shift=zipf|few|local
     seqcomp:L=1,m=6 seqcomp:L=2,m=6,n_1=1 seqcomp:L=3,m=3,n_1=2,n_2=1 seqcomp:L=3,n=128
     seqcomp:L=4,m=2,n_1=1,n_2=2,n_3=1 seqcomp:L=2,n=64,form=uniform
-    seqcomp:L=2,m=6,n_1=2,order=forward seqcomp:L=2,m=6,n_1=2,shift=zipf|few|local
+    seqcomp:L=2,m=6,n_1=2,shift=zipf|few|local
     seqcomp:L=2,m=3,n_1=2,thought=values|pairs seqcomp:L=2,m=3,n_1=2,queries=all
     seqcomp:L=2,m=4,n_1=3,queries=5,split=1,stages=1 eva:n=8,V=4,queries=3
     khop:n=24,V=4,k=2,queries=all twosum:n=8,M=137,queries=all

@@ -97,7 +97,7 @@ def refused() -> Iterator[tuple[str, str]]:
     yield "seqcomp:L=2,m=3,n_1=2,queries=2,split=2", "split is 2"
     yield "seqcomp:L=2,m=3,n_1=2,queries=2,split=yes", "split is 'yes'"
     yield "seqcomp:L=2,m=3,n_1=2,queries=2,thought=values", "behind one question"
-    yield "seqcomp:L=2,m=3,n_1=2,queries=2,order=forward", "unknown size 'queries'"
+    yield "seqcomp-forward:L=2,m=3,n_1=2,queries=2", "unknown size 'queries'"
     yield "dyck:n=8,k=1,D=2,queries=all", "unknown size 'queries'"
 
 

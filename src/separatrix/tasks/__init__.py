@@ -4,7 +4,7 @@ apart.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.tasks.base.described import name_of, read_sizes, without_preset
@@ -59,22 +59,9 @@ TASKS: dict[str, type[Task]] = {
     if isinstance(kind, type) and issubclass(kind, Task) and kind.grid
 }
 """Name -> class, in the order of the lines above."""
-PROBES: dict[str, str] = {
-    "constant": "always the most frequent answer",
-    "counts": "how often each token occurs in the prompt (logistic regression)",
-    "position": (
-        "the token at the best single place but the last, counted from either end of the prompt"
-    ),
-    "last tokens": (
-        "the last tokens, each by itself (logistic regression), and the last two together"
-    ),
-    "nearest key": (
-        "the token behind the latest earlier token whose id is nearest to that of the last one"
-        " without being equal"
-    ),
-}
-"""What a shortcut to any task may look at: spelling -> in words. `separatrix.tasks.audits` has the
-probes, and what shortcuts to single tasks look at; `Task.level` says what each may reach.
+PROBES = ("constant", "counts", "position", "last tokens", "nearest key")
+"""What a shortcut to any task may look at. `separatrix.tasks.audits` has the probes, and what
+shortcuts to single tasks look at; `Task.level` says what each may reach.
 """
 AUDITED = 3
 """Sizes of a grid that are audited unless told otherwise."""
@@ -86,9 +73,8 @@ def parse_task(text: str) -> Task:
 
     "queries=all" or "queries=8" on the tasks of `QUESTIONS` asks several questions in one prompt;
     "thought=values" on a composition task asks for the whole chain of values, one after the other,
-    "thought=pairs" on seqcomp for each with w. "order=forward" on seqcomp is the task
-    seqcomp-forward. Raises UnknownNameError, SpecError or SizeError; `parse_task(task.spec) ==
-    task`.
+    "thought=pairs" on seqcomp for each with w. Raises UnknownNameError, SpecError or SizeError;
+    `parse_task(task.spec) == task`.
     """
     name = name_of(text)
     if not name:
@@ -107,10 +93,9 @@ def parse_task(text: str) -> Task:
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
     sizes = read_sizes(without_preset(text, TASKS[name].grid), usage(name))
     thought = sizes.pop("thought", PLAIN)
-    kind = _kind(name, sizes)
-    several = QUESTIONS.get(kind.name)
+    several = QUESTIONS.get(name)
     own = {size: sizes.pop(size) for size in (several.own if several else ()) if size in sizes}
-    task = kind.from_sizes(sizes)
+    task = TASKS[name].from_sizes(sizes)
     if several and own:
         if thought != PLAIN:
             raise SpecError(
@@ -139,13 +124,3 @@ def usage(name: str) -> str:
     """The sizes that a text of the task of a name may give."""
     several = QUESTIONS.get(name)
     return TASKS[name].usage + (f"; {several.own_usage}" if several else "")
-
-
-def _kind(name: str, sizes: dict[str, Any]) -> type[Task]:
-    order = sizes.pop("order", "backward") if name == SeqComp.name else "backward"
-    if order not in ("backward", "forward"):
-        raise SpecError(
-            f"{name}: order is '{order}'; it must be backward (the function needed first stands"
-            " last) or forward"
-        )
-    return SeqCompForward if order == "forward" else TASKS[name]

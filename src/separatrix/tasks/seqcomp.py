@@ -35,11 +35,6 @@ FEW = 4
 NEAR = 2
 """How far an entry lies from its own index at most, under the shift "local"."""
 
-_USAGE = (
-    "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
-    " values=functions|permutations (default functions, with form=uniform permutations)"
-)
-
 Number = TypeVar("Number", int, Tokens)
 """Integers or arrays of them."""
 
@@ -61,6 +56,10 @@ class Functions(Composition, Task):
     the answer is uniform still.
     """
 
+    usage = (
+        "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
+        " values=functions|permutations (default functions, with form=uniform permutations)"
+    )
     thoughts = ("values", "pairs")
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "every function prefers small values: value v about in proportion to 1/(v+1)",
@@ -420,7 +419,6 @@ class SeqComp(Functions):
 
     name = "seqcomp"
     title = "sequential composition of L functions, the one needed first standing last"
-    usage = f"{_USAGE}, order=forward"
     source = "[CPW], [Ye26]"
 
     def offset(self, level: int) -> int:
@@ -513,7 +511,6 @@ class SeqCompForward(Functions):
     title = (
         "sequential composition of L functions in the order they are needed: z_0, w, z_1, ..., z_L"
     )
-    usage = _USAGE
     source = "theory.md, section 2, in the other order"
 
     def offset(self, level: int) -> int:

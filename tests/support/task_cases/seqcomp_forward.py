@@ -51,7 +51,7 @@ CASE = Case(
             "unknown size 'order' of task 'seqcomp-forward'",
         ),
         (
-            "seqcomp:L=2,n=5,order=forward",
+            "seqcomp-forward:L=2,n=5",
             "seqcomp-forward: n=5 is too short for L=2; the smallest is 8",
         ),
         ("seqcomp-forward:L=2,m=4", "n_1 is missing"),

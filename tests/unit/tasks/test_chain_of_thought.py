@@ -103,7 +103,7 @@ def test_values_and_pairs_by_hand() -> None:
     assert values.answer(np.array([[*prompt, 1]])).tolist() == [[-1] * 7 + [1, 3]]
     assert pairs.answer(np.array([[*prompt, 6, 7]])).tolist() == [[-1] * 7 + [6, 7, 3]]
     assert (values.vocabulary, pairs.vocabulary, values.length, pairs.length) == (4, 8, 9, 10)
-    forward = parse_task("seqcomp:L=2,m=2,n_1=2,order=forward,thought=pairs")
+    forward = parse_task("seqcomp-forward:L=2,m=2,n_1=2,thought=pairs")
     assert forward.answer(np.array([[0, 1, 1, 0, 1, 0, 2, 3, 6, 7]])).tolist() == [
         [-1] * 7 + [6, 7, 3]
     ]
@@ -243,13 +243,10 @@ def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str)
     model = Architecture.parse(architecture)
     text = f"seqcomp:L={steps},m=40" + "".join(f",n_{i}=9" for i in range(1, steps))
     assert THEOREMS[key].judge(model, parse_task(text)) is not None
-    for more in (
-        ",thought=values",
-        ",thought=pairs",
-        ",order=forward",
-        ",order=forward,thought=values",
-    ):
-        assert THEOREMS[key].judge(model, parse_task(text + more)) is None
+    forward = text.replace("seqcomp", "seqcomp-forward")
+    for other in (*(f"{text},thought={form}" for form in ("values", "pairs")), forward):
+        assert THEOREMS[key].judge(model, parse_task(other)) is None
+    assert THEOREMS[key].judge(model, parse_task(f"{forward},thought=values")) is None
 
 
 @pytest.mark.slow

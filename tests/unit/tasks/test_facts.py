@@ -132,7 +132,7 @@ SILENT = (
     "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,shift=zipf",
     *("seqcomp:L=2,m=4,form=uniform", "seqcomp:L=1,m=4,values=permutations"),
     *(f"seqcomp:L=2,m=4,n_1=1,shift={shift}" for shift in ("zipf", "few", "local")),
-    *("seqcomp:L=2,m=4,n_1=1,order=forward", "seqcomp:L=2,m=4,form=uniform,thought=values"),
+    *("seqcomp-forward:L=2,m=4,n_1=1", "seqcomp:L=2,m=4,form=uniform,thought=values"),
 )
 """Draws that the theorem does not cover: theory.md, section 9."""
 

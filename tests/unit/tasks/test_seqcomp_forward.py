@@ -26,11 +26,7 @@ def test_the_table_that_opens_the_module() -> None:
     )
     assert [task.position(2, a, i) for a in (0, 1) for i in (0, 1)] == [4, 5, 6, 7]
     assert task.chain(np.array([[0, 1, 1, 0, 1, 0, 2, 3]])).tolist() == [[1, 3]]
-    assert (
-        parse_task("seqcomp:L=2,m=2,n_1=2,order=forward")
-        == parse_task("seqcomp-forward:L=2,m=2,n_1=2")
-        == task
-    )
+    assert parse_task("seqcomp-forward:L=2,m=2,n_1=2") == task
 
 
 @pytest.mark.parametrize("text", ["L=1,m=5", "L=2,m=3,n_1=2", "L=3,m=4,n_1=3,n_2=2"])

@@ -284,21 +284,19 @@ _MIX = 0x9E3779B97F4A7C15
 
 
 def always(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The best constant answer."""
+    """Always the most frequent answer."""
     return constant(targets, len(tested))
 
 
 def counts(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """Logistic regression on how often each token id occurs in the prompt."""
+    """How often each token occurs in the prompt (logistic regression)."""
     ids = frequent(fitted.front, answers=answers, nothing=fitted.nothing)
     one, other = (counted(prompts.front, ids, prompts.nothing) for prompts in (fitted, tested))
     return regression(one, targets, answers, other)
 
 
 def position(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The token at the best single place, counted from either end, but not the last one: by a
-    table, or itself, shifted.
-    """
+    """The token at the best single place but the last, counted from either end of the prompt."""
     places = fitted.places()
     return (
         best_column(places, targets, answers, tested.places())
@@ -308,9 +306,7 @@ def position(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) ->
 
 
 def last_tokens(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The best of: a table of the last token, the last token shifted, a table of the last two,
-    logistic regression on the last three.
-    """
+    """The last tokens, each by itself (logistic regression), and the last two together."""
     learners: list[Learner[Prompts]] = [_last, _last_three]
     if answers > 2:
         learners.append(_last_shifted)
@@ -320,8 +316,8 @@ def last_tokens(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts)
 
 
 def nearest_key(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    """The token behind the latest earlier token whose id is nearest to the last one's without
-    being equal: by a table, or itself, shifted.
+    """The token behind the latest earlier token whose id is nearest to that of the last one
+    without being equal.
     """
     return best_column(
         _behind_nearest(fitted)[:, None], targets, answers, _behind_nearest(tested)[:, None]
@@ -335,6 +331,12 @@ PROBE: dict[str, Learner[Prompts]] = {
     "last tokens": last_tokens,
     "nearest key": nearest_key,
 }
+
+
+def words_of(look: Callable[..., object]) -> str:
+    """What a shortcut looks at, for readers: its docstring."""
+    words = " ".join((look.__doc__ or "").split())
+    return words[:1].lower() + words[1:].rstrip(".")
 
 
 def _last(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:

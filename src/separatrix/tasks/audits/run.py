@@ -33,7 +33,7 @@ from separatrix.tasks import (
     Task,
     parse_any_task,
 )
-from separatrix.tasks.audits.probes import PROBE, Learner, Prompts, cut
+from separatrix.tasks.audits.probes import PROBE, Learner, Prompts, cut, words_of
 from separatrix.tasks.audits.rows import (
     BOUND,
     Audit,
@@ -280,7 +280,7 @@ def _probed(
     test = max(tests, key=lambda name: tests[name])
     return Row(
         probe=name,
-        sees=(PROBES | SHORTCUTS)[name],
+        sees=words_of(PROBE[name]) if name in PROBE else SHORTCUTS[name],
         right=guess.right(judged),
         judged=len(judged),
         level=level,

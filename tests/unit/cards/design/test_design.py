@@ -86,7 +86,7 @@ GDN = layers("gdn(heads=1, head_dim=8, format=bf16)")
         ("recall:V=3", 9, "recall:n=4,K=4,V=3"),
         ("khop:V=8,k=2", 4096, "khop:n=4096,V=8,k=2"),
         (
-            "seqcomp:L=3,order=forward",
+            "seqcomp-forward:L=3",
             4096,
             "seqcomp-forward:L=3,m=1364,n_1=1,n_2=1",
         ),  # 3 m + 2 <= 4096

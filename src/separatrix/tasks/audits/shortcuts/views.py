@@ -9,7 +9,15 @@ from typing import Any
 
 from separatrix.core.numbers.lazy import Floats, np
 from separatrix.tasks import Questions, Task
-from separatrix.tasks.audits.probes import Guess, Learner, Prompts, best_column, best_of, regression
+from separatrix.tasks.audits.probes import (
+    Guess,
+    Learner,
+    Prompts,
+    best_column,
+    best_of,
+    regression,
+    words_of,
+)
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask
 
@@ -41,8 +49,8 @@ def regressed(fitted: Tokens, targets: Tokens, answers: int, tested: Tokens) -> 
 
 def _read_by(*learners: Learner[Tokens]) -> Callable[[View], View]:
     def registered(view: View) -> View:
-        name, words = view.__name__.replace("_", " "), " ".join((view.__doc__ or "").split())
-        VIEWS[name], SHORTCUTS[name] = (view, learners), words[:1].lower() + words[1:].rstrip(".")
+        name = view.__name__.replace("_", " ")
+        VIEWS[name], SHORTCUTS[name] = (view, learners), words_of(view)
         return view
 
     return registered
