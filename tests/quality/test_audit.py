@@ -30,7 +30,7 @@ from separatrix.tasks import (
     TwoSum,
     parse_task,
 )
-from separatrix.tasks.audits import AUDITED, BOUND, Audit, audit, audit_texts, table
+from separatrix.tasks.audits import BOUND, Audit, audit, audit_texts, table
 from separatrix.tasks.audits.probes import regression
 from separatrix.tasks.questions import ASKED
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
@@ -42,8 +42,8 @@ SEVERAL = [f"{name}:{sizes}" for name, texts in ASKED.items() for sizes in texts
 """Sizes with several answers per prompt, of which the audit looks at one; docs/tasks.md has
 whole audits of them.
 """
-TEXTS = [text.values[0] for name in TASKS for text in few(audit_texts(name, sizes=AUDITED))]
-WORDS = [text for name in TEXT_TASKS for text in audit_texts(name, sizes=2)]
+TEXTS = [text.values[0] for name in TASKS for text in few(audit_texts(name))]
+WORDS = [text for name in TEXT_TASKS for text in audit_texts(name)[:2]]
 BINARY = [
     task
     for task in map(parse_task, TEXTS)

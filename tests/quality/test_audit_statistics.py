@@ -380,12 +380,9 @@ def test_words_by_hand() -> None:
 def test_texts() -> None:
     assert audit_texts("eva") == tuple(f"eva:{sizes}" for sizes in Eva.grid[:3])
     assert audit_texts(" eva : n=9 ") == ("eva : n=9",)
-    assert audit_texts("eva", sizes=1) == (f"eva:{Eva.grid[0]}",)
     assert all(len(audit_texts(name)) == 3 for name in TASKS | TEXT_TASKS)
     with pytest.raises(UnknownNameError, match="'eva'"):
         audit_texts("evs")
-    with pytest.raises(SizeError, match="sizes is 0"):
-        audit_texts("eva", sizes=0)
     assert list(accuracies("eva:n=6,V=6")[1]) == list(PROBES)
 
 

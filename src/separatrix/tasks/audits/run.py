@@ -352,19 +352,17 @@ def _check(task: Subject, seed: int, fitted: int, tested: int) -> None:
         )
 
 
-def audit_texts(name_or_text: str, *, sizes: int = AUDITED) -> tuple[str, ...]:
-    """Task texts to audit: of a bare name the first `sizes` of its grid, a text with sizes by
-    itself. Raises UnknownNameError, SizeError.
+def audit_texts(name_or_text: str) -> tuple[str, ...]:
+    """Task texts to audit: of a bare name the first `AUDITED` of its grid, a text with sizes by
+    itself. Raises UnknownNameError.
     """
     name = name_of(name_or_text)
     every = TASKS | TEXT_TASKS
     if name not in every:
         raise UnknownNameError.of("task", name, every, listing="separatrix list tasks")
-    if type(sizes) is not int or sizes < 1:
-        raise SizeError(f"audit: sizes is {sizes!r}; it must be an integer of at least 1")
     if ":" in name_or_text:
         return (name_or_text.strip(),)
-    return tuple(f"{name}:{text}" for text in every[name].grid[:sizes])
+    return tuple(f"{name}:{text}" for text in every[name].grid[:AUDITED])
 
 
 MOST_LOOKED_AT = 1 << 20
