@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.mixers.ops import blockwise
+from separatrix.mixers.ops import blockwise, softmax
 
 
 @pytest.fixture
@@ -12,4 +12,5 @@ def tiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """No sequence is short, and parts and tiles are small enough that there are several."""
     monkeypatch.setattr(blockwise, "SHORT", 0)
     monkeypatch.setattr(blockwise, "DENSE", 0)
-    monkeypatch.setattr(blockwise, "ROOM", 1 << 10)
+    for module in (blockwise, softmax):
+        monkeypatch.setattr(module, "ROOM", 1 << 10)

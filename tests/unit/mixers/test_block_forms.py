@@ -18,7 +18,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from separatrix.mixers.laws import LAWS, bounds, close, drawn, forms, gradients, inputs, stream
 from separatrix.mixers.laws.tools import all_close
-from separatrix.mixers.ops import blockwise
+from separatrix.mixers.ops import blockwise, softmax
 from separatrix.mixers.ops.blockwise import largest, placed, tile_size
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -99,7 +99,8 @@ def test_tiled_form_equals_the_masked_one(case: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(blockwise, "SHORT", 0)
     monkeypatch.setattr(blockwise, "DENSE", 0)
     for room in (1 << 9, 1 << 14, 1 << 22):
-        monkeypatch.setattr(blockwise, "ROOM", room)
+        for module in (blockwise, softmax):
+            monkeypatch.setattr(module, "ROOM", room)
         tiled = m(x)
         close(tiled, masked, f"room for {room} scores")
         all_close(wanted, gradients(m, x, [tiled]), f"room for {room} scores")
