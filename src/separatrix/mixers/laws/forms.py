@@ -109,12 +109,11 @@ def at_is_forward(mixer: Mixer) -> None:
     several, unsorted and repeated, in every format; places that are no token's are refused.
     """
     x = inputs(mixer, 3, max(PLACED)).requires_grad_()
-    for count in ASKED:
-        forms = {
-            "at": lambda part, count=count: mixer.at(part, places(part, count)),
-            "forward": lambda part, count=count: taken(mixer(part), places(part, count)),
-        }
-        agree(mixer, x, PLACED, forms, f"{count} places")
+    forms = {
+        "at": lambda part: torch.cat([mixer.at(part, places(part, n)) for n in ASKED], 1),
+        "forward": lambda part: taken(mixer(part), torch.cat([places(part, n) for n in ASKED], 1)),
+    }
+    agree(mixer, x, PLACED, forms, "1, 5 and 300 places")
     for name, half in casts(mixer):
         x = inputs(mixer, 2, HALF, seed=62).to(half._like.dtype)
         with torch.no_grad():
