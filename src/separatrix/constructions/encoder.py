@@ -50,6 +50,7 @@ import torch
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model, fits, mlp_after, softmax_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
+from separatrix.constructions.seqcomp import written_entries
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -152,8 +153,7 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
     embed = model.embed.weight
     level_bits = signs(task.L + 2, bits_for(task.L + 2))
     write_addresses(task, position, space, level_bits)
-    for level in range(1, task.L + 1):
-        entries = slice(task.offset(level), task.offset(level) + task.entries(level))
+    for level, entries, *_ in written_entries(task):
         position[entries, space["next_0"]] = level_bits[level + 1]
         position[entries, space["final_0"]] = 1.0 if level == task.L else -1.0
     position[task.position_z0, space["next_0"]] = level_bits[task.L + 1]

@@ -46,7 +46,7 @@ How each kind of layer hands bits on: parts/carriers.py. The threshold after it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from torch import Tensor, nn
@@ -175,9 +175,7 @@ def write_positions(task: SeqComp, position: Tensor, space: Spaces) -> None:
     # an entry is tagged as of its own level, and as of no other
     position[:, space["level"]] = -1.0
     position[task.position_z0, tag(space, 0)] = 1.0
-    for level in range(1, task.L + 1):
-        entries = slice(task.offset(level), task.offset(level) + task.entries(level))
-        row, column = entry_codes(task, level)
+    for level, entries, row, column in written_entries(task):
         position[entries, space.first("row", row.shape[1])] = row
         position[entries, space.first("column", column.shape[1])] = column
         position[entries, tag(space, level)] = 1.0
@@ -189,6 +187,13 @@ def entry_codes(task: SeqComp, level: int) -> tuple[Tensor, Tensor]:
     row, column = np.divmod(np.arange(task.entries(level)), task.N(max(level - 2, 0)))
     row_bits, column_bits = address_bits(task, level)
     return signs(row, row_bits), signs(column, column_bits)
+
+
+def written_entries(task: SeqComp) -> Iterator[tuple[int, slice, Tensor, Tensor]]:
+    """Of every level its number, the places of its entries, and their bits."""
+    for level in range(1, task.L + 1):
+        first = task.offset(level)
+        yield level, slice(first, first + task.entries(level)), *entry_codes(task, level)
 
 
 def level_keys(task: SeqComp, space: Spaces, level: int) -> list[tuple[slice, float]]:

@@ -53,6 +53,7 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
 )
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
+from separatrix.constructions.seqcomp import written_entries
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -143,15 +144,10 @@ def write_addresses(task: SeqComp, position: Tensor, space: Spaces, level_bits: 
     """What the positions of entries hold of their address: each level its row in a space of its
     own.
     """
-    for level in range(1, task.L + 1):
-        entries = slice(task.offset(level), task.offset(level) + task.entries(level))
-        # (a, i) is entry a N_{l-2} + i of z_l; z_1 has a single row
-        row, column = np.divmod(np.arange(task.entries(level)), task.N(max(level - 2, 0)))
+    for level, entries, row, column in written_entries(task):
         if level > 1:
-            row_bits = bits_for(task.branching[level - 2])
-            position[entries, space[f"row_{level - 1}"]] = signs(row, row_bits)
-        column_bits = bits_for(task.N(max(level - 2, 0)))
-        position[entries, space.first("column", column_bits)] = signs(column, column_bits)
+            position[entries, space[f"row_{level - 1}"]] = row
+        position[entries, space.first("column", column.shape[1])] = column
         position[entries, space["level"]] = level_bits[level]
 
 

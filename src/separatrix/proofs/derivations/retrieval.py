@@ -219,28 +219,23 @@ def _power_of_two(stream: Stream, weight: Array, where: str) -> float:
     return float(given.mid[0, 0])
 
 
-def derive_eva(
-    task: Eva, model: Model, arithmetic: Arithmetic = FP32, *, fetch: Fetcher
+def derive(
+    task: Eva | Index, model: Model, arithmetic: Arithmetic = FP32, *, fetch: Fetcher = full_fetch
 ) -> Derived:
-    """The one place to read: position x, for a last token x."""
-    hop = Wanted("f(x)", task.V, np.arange(task.n), lambda x, before: x)
+    """The one place to read: position x, for a last token x, or, of an index, V + x."""
+    said, first = ("x_i", task.V) if isinstance(task, Index) else ("f(x)", 0)
+    hop = Wanted(said, task.V, np.arange(task.n), lambda x, before: x, first=first)
     return derive_chain(task, model, [hop], [fetch], arithmetic)
-
-
-def derive_index(task: Index, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
-    """The one place to read: position i, for the last token V + i."""
-    hop = Wanted("x_i", task.V, np.arange(task.n), lambda i, before: i, first=task.V)
-    return derive_chain(task, model, [hop], [full_fetch], arithmetic)
 
 
 DERIVATIONS = (
     *(
-        Derivation(name=name, task=Eva, derive=partial(derive_eva, fetch=fetch))
+        Derivation(name=name, task=Eva, derive=partial(derive, fetch=fetch))
         for name, fetch in (
             ("retrieval", full_fetch),
             ("sparse-retrieval", sparse_fetch),
             ("indexed-retrieval", indexed_fetch),
         )
     ),
-    Derivation(name="index", task=Index, derive=derive_index),
+    Derivation(name="index", task=Index, derive=derive),
 )

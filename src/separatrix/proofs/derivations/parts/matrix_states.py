@@ -108,10 +108,6 @@ def _delta(head: Maps, log_decay: Enclosure) -> Written:
     return _through(head, found, unit, unit)
 
 
-def _deltanet(head: Maps) -> Written:
-    return _delta(head, head.constant(0.0))
-
-
 def _gated_delta(head: Maps) -> Written:
     return _delta(head, head.rated(softplus(head.gate("a"), f"{head.where}, a")))
 
@@ -247,7 +243,7 @@ _RWKV = (
     *(f"mixing.{name}" for name in ("mu", "k.weight", "v.weight", "r.weight")),
 )
 MATRIX_STATES: dict[type[Mixer], tuple[Callable[[Maps], Written], tuple[str, ...]]] = {
-    DeltaNetMixer: (_deltanet, ("b.weight",)),
+    DeltaNetMixer: (lambda head: _delta(head, head.constant(0.0)), ("b.weight",)),
     GDNMixer: (_gated_delta, _DELTA),
     DeltaProductMixer: (_gated_delta, _DELTA),
     KDAMixer: (_kda, ("b.weight", "rate", *(f"a.{name}" for name in _LOW))),
