@@ -66,6 +66,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("equality", ("equality",), contents.equality),
         Construction("neighbour", ("neighbour",), contents.neighbour),
         Construction("k-hop", ("khop",), steps.k_hop),
+        Construction("hops-kept", ("khop",), steps.hops_kept),
         Construction("encoder", ("seqcomp",), steps.encoder, embedded=True, both_ways=True),
         Construction("tightness", states.TOTAL, states.tightness, embedded=True),
         Construction("state-tracking", _TRACKED, states.state_tracking),

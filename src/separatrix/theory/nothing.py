@@ -182,7 +182,8 @@ def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
     if architecture.positions != "embedded":
         said = (
             "its full layers are not shown in turn to tell tokens their places, to bring each the"
-            " one before it, to find the latest one of a letter and to double the hops"
+            " one before it, to find the latest one of a letter and to double the hops, nor its"
+            f" recurrences to keep {task.V:,} letters {task.k:,} times"
         )
         return _lack(said, "no layers tell places, search and hop")
     depth = task.k.bit_length() + 1

@@ -561,6 +561,13 @@ class Mechanism:
     where none are known.
     """
 
+    def registers(self, numbers: int) -> int:
+        """How many places of so many numbers of 0 or more it has, of which a token overwrites the
+        one that it says and leaves all others exactly as they are, whatever convolution, norm or
+        gate stands around; 0 where none are known.
+        """
+        return 0
+
     retrieval_head = Unclaimed[Head | None](None)
     """One of its heads, where each can find one token among all earlier ones by its key.
 

@@ -229,6 +229,13 @@ class Mamba(Channels, row="mamba"):
     def state_numbers(self) -> int:
         return self.width * self.state
 
+    def registers(self, numbers: int) -> int:
+        # a channel says which place is written, and one is 1; steps come from the binary code of a
+        # place and a flag, which agree in all their numbers or lack 2
+        rank = self.width // 32 if self.rank is None else self.rank
+        channels = max(0, self.latched - 1) // (numbers + 1)
+        return min(channels, 1 << min(rank - 1, 64)) if rank > 1 else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mamba2(Stateful, row="mamba2"):
@@ -265,6 +272,10 @@ class Mamba2(Stateful, row="mamba2"):
         # a step of 0 keeps, and a large one forgets all before it
         return self.heads * self.head_dim if self.formats <= EXACT_FORMATS else 0
 
+    def registers(self, numbers: int) -> int:
+        # heads have a step each, and share their keys
+        return self.heads // -(-numbers // self.head_dim) if self.latched else 0
+
     @property
     def _handed_on(self) -> int:
         return self.head_dim
@@ -281,6 +292,10 @@ class RGLRU(Channels, row="rglru"):
     def slotted(self) -> int:
         # beside r a gate of its own lets an input in
         return self.brought
+
+    def registers(self, numbers: int) -> int:
+        # a flag beside each in the block that its gates read: half of what blocks hold, at least
+        return self.latched // (2 * (numbers + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +386,10 @@ class MatrixState(Stateful, Heads):
         # one key for all tokens: b = 1 overwrites, and b = 0 with a decay of 1 keeps
         known = self.delta_rule and self.formats <= EXACT_FORMATS
         return self.heads * self.dv if known else 0
+
+    def registers(self, numbers: int) -> int:
+        # a key dimension for each place, the same in all heads
+        return self.head_dim if numbers <= self.latched else 0
 
     def resized(self, **sizes: Any) -> Self:
         """At other sizes; another key dimension leaves the dimension of the values as it was."""

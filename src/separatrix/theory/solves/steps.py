@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import selection_lead
@@ -15,6 +16,7 @@ from separatrix.theory.base import SOLVABLE, Theorem, number
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
     MOST_ADDRESS_BITS,
+    NEEDS_NONE,
     Attending,
     Places,
     finders,
@@ -22,8 +24,9 @@ from separatrix.theory.solves.places import (
     heads_in_turn,
 )
 from separatrix.theory.solves.recall import MOST_AVERAGED, START, Wanted, bringing, told_places
-from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of
-from separatrix.theory.words import Words
+from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
+from separatrix.theory.solves.states import SATURATED
+from separatrix.theory.words import Words, counted_as
 
 _EXACT = 24
 """Binary digits of scores in steps of 16."""
@@ -295,6 +298,42 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     )
     numbers = {"address_bits": place, "letter_bits": letter, "layers": layers, "first": first}
     return Room(said, numbers, (*dict.fromkeys((*rests_on, source)), START))
+
+
+def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
+    """A hop in each of k recurrences, or in several in turn, which keep for every letter what was
+    known where it stood last, one place on.
+    """
+    letter = bits_of(task.V)
+
+    def brings(part: Mechanism) -> bool:
+        # one number more: whether there is such a token
+        return part.sees_neighbour and part.carries(letter + 1)
+
+    convolved = ((index, ()) for (index, _), part in each(architecture) if brings(part))
+    # a start token has a letter of its own
+    attended = bringing(architecture, Wanted(1, bits_of(task.V + 1)), task.n)
+    told = ((index, () if how == NEEDS_NONE else (how, START)) for index, how in attended)
+    brought = [*islice(convolved, 1), *islice(told, 1)]
+    first, granted = min(brought, default=(len(architecture), ()))
+    hops = kept = used = 0
+    for layer in architecture.layers[first + 1 :]:
+        # two numbers more: whether the letter is known, and whether not
+        places = max(part.registers(letter + 2) for part in layer)
+        if hops < task.k and places:
+            kept, used = kept + places, used + 1
+            if kept >= task.V:
+                hops, kept = hops + 1, 0
+    if hops < task.k:
+        return None
+    said = (
+        f"{used + 1} layers solve it, whatever n: layer {first + 1} brings every token the letter"
+        f" before it, and {counted_as(used, 'recurrence')} behind it keep what stood behind the"
+        f" latest of each of {task.V:,} letters, in {letter + 2} numbers:"
+        f" {counted_as(hops, 'hop')}"
+    )
+    numbers = {"letter_bits": letter, "layers": used + 1, "first": first, "recurrences": used}
+    return Room(said, numbers, (*granted, SATURATED))
 
 
 def _searches(one: Attending, place: int, letter: int) -> bool:
