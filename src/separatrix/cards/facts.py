@@ -69,6 +69,7 @@ SOLVED = {
     "lookup": "two layers (layers {first} and {second})",
     "copying": "two layers (layers {first} and {second})",
     "k-hop": "{layers} layers",
+    "levels": "{layers} layers, of which layer {counter} counts",
     "hops-kept": "{layers} layers, {recurrences} of them recurrences",
     "block-retrieval": "one sparse layer (layer {layer}), blocks of {block}",
     "question-first": "{bits} bits of state, whatever n",

@@ -24,7 +24,7 @@ from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves import contents, products, recall, states, steps
+from separatrix.theory.solves import contents, levels, products, recall, states, steps
 from separatrix.theory.solves.room import Construction
 
 _TRACKED = ("parity", "modular", "permutation", "group")
@@ -71,6 +71,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("tightness", states.TOTAL, states.tightness, embedded=True),
         Construction("state-tracking", _TRACKED, states.state_tracking),
         Construction("brackets", ("dyck",), states.brackets),
+        Construction("levels", ("dyck",), levels.levels),
         products.TheoremS("S", _TRACKED, products.products),
         Construction("question-first", ("recall",), recall.question_first),
         steps.Thought(),

@@ -18,6 +18,7 @@ from separatrix.tasks import Task
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
+from separatrix.theory.solves.levels import Missing, by_levels
 from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
 from separatrix.theory.solves.recall import (
@@ -261,9 +262,12 @@ def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Wo
 def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
     """Why no layers are known to count brackets and to keep them; None where some are."""
     needed = Needed.of(task)
-    if stacked(architecture, needed) is not None:
+    missing = by_levels(architecture, task)
+    if not isinstance(missing, Missing) or stacked(architecture, needed) is not None:
         return None
     parts = [part for layer in architecture for part in layer]
+    if any(full_heads(architecture)):
+        return _lack(missing.why, missing.short)
     if not any(part.adds_up for part in parts):
         return _lack(
             "no layer is shown to count open brackets: that takes a plain sum over all tokens,"

@@ -1,0 +1,158 @@
+"""Nested brackets by their depths, which full layers count: those of one depth open and close in
+turn, so that each kind is closed as often as it was opened, or was opened last where one closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil, inf
+from typing import NamedTuple
+
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Full, Mechanism
+from separatrix.tasks import Dyck
+from separatrix.theory.solves.places import counted_tokens, full_heads
+from separatrix.theory.solves.products import DIVIDES_LAST
+from separatrix.theory.solves.recall import MOST_AVERAGED, START, told_places
+from separatrix.theory.solves.room import TAGS, WIDE, Room, bits_of
+
+MOST_EXACT = 1 << 23
+"""Tokens of which fp32 adds up numbers of -1, 0 and 1, or averages them, and tells all sums apart.
+"""
+APART = 192
+"""Counts that one output in bf16 tells apart: its value stays below 96 shares of a token, of which
+one unit in the last place is at most three quarters of one.
+"""
+
+
+class Placed(NamedTuple):
+    """How every token comes to know its place."""
+
+    behind: int
+    """The last layer that this takes, -1 for none."""
+    layers: tuple[int, ...]
+    """Those that look back, and do nothing else."""
+    many: int
+    said: str
+    rests_on: tuple[str, ...]
+
+
+class Missing(NamedTuple):
+    """What keeps full layers from judging brackets so, in a sentence and in a few words."""
+
+    why: str
+    short: str
+
+
+def levels(architecture: Architecture, task: Dyck) -> Room | None:
+    found = by_levels(architecture, task)
+    return found if isinstance(found, Room) else None
+
+
+def by_levels(architecture: Architecture, task: Dyck) -> Room | Missing:
+    tokens = task.n + 1
+    depth, kinds = bits_of(min(task.D, task.n // 2) + 1), bits_of(task.k)
+    known = placed(architecture, tokens)
+    if known is None or architecture.positions not in ("embedded", "none"):
+        return Missing("no layers are shown to tell tokens their places", "places are not told")
+    free = (one for one in full_heads(architecture) if one.layer not in known.layers)
+    counting = counters(((one.layer, one.part) for one in free), task.n)
+    if not counting:
+        most = f"the open ones of {task.n:,} brackets"
+        return Missing(f"no averages of its full layers are shown to count {most}", "too few count")
+    searched = _searched(architecture, max(*counting, known.behind), depth, kinds, task)
+    if not searched:
+        return Missing(
+            f"behind them no layers are shown to compare the {depth} bits of a depth, or those and"
+            " the digits of a place",
+            "depths are not compared",
+        )
+    flags = (one.layer for one in full_heads(architecture) if one.flags_carry(tokens))
+    last = next((layer for layer in flags if layer > searched[-1]), None)
+    if last is None:
+        return Missing("no layer behind these looks for a wrong one", "a last layer is missing")
+    finds = f"layer {searched[0] + 1} adds up each kind's brackets of the same depth"
+    if len(searched) > 1:
+        finds = f"{len(searched)} look digit by digit for the latest one that opened at that depth"
+    layers = known.many + len({*counting, *searched, last})
+    counts = " and ".join(f"{layer + 1}" for layer in counting)
+    counts = f"layers {counts} count" if len(counting) > 1 else f"layer {counts} counts"
+    said = (
+        f"{layers} layers solve it: {known.said}{counts} what is open, {finds} ({depth} bits),"
+        f" layer {last + 1} looks for one that closes another kind"
+    )
+    numbers = {"depth_bits": depth, "layers": layers, "counter": counting[0], "flag": last}
+    return Room(said, numbers, (*known.rests_on, DIVIDES_LAST, START))
+
+
+def placed(architecture: Architecture, tokens: int) -> Placed | None:
+    """How every token comes to know its place; None where nothing is known."""
+    for index in range(1, len(architecture)):
+        if counted_tokens(architecture, index) >= tokens:
+            said = f"positions: counted by recurrent layers before, up to {tokens:,} tokens"
+            many, _ = architecture.counted_before[index]
+            return Placed(index - 1, (), many, f"{many} recurrences count places, ", (said,))
+    used, told, rests_on = told_places(architecture, tokens)
+    if told < tokens:
+        return None
+    said = f"{len(used)} look back until every token knows its place, " if used else ""
+    return Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
+
+
+def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:
+    """The first full layers in which averages over the tokens so far tell how many of them open, at
+    every place of n: in fp32 by one channel, in bf16 by many that each take off a share of the
+    tokens and a number; none where there are too few.
+    """
+    found, channels = list[int](), 0
+    for layer, part in full if n < MOST_EXACT else ():
+        if isinstance(part, Full) and part.accumulator_bits >= 32:
+            if part.format in WIDE:
+                return [layer]
+            if part.format == "bf16":
+                found.append(layer)
+                channels += part.kv * part.dv
+        if channels >= prefix_channels(n):
+            return found
+    return []
+
+
+def _searched(
+    architecture: Architecture, behind: int, depth: int, kinds: int, task: Dyck
+) -> list[int]:
+    """The layers that tell each bracket that closes whether the one that it closes is of its kind;
+    none where there are too few: a head that adds up what opened and closed at its depth, or heads
+    that look for the digits of the latest place that opened there.
+    """
+    tokens, left = task.n + 1, bits_of(task.n + 1)
+    later = (one for one in full_heads(architecture) if one.layer > behind)
+    wide = [one for one in later if getattr(one.part, "accumulator_bits", 0) >= 32]
+    for one in wide:
+        if one.still(depth + TAGS, task.k):
+            return [one.layer]
+    held, found = depth + left, dict[int, int]()
+    for one in wide if held * tokens <= MOST_AVERAGED else ():
+        digits = one.part.head_shape.heads.bit_length() - 1
+        new = left > 0 and digits and one.layer not in found
+        if new and one.finds(held, held + kinds, tokens, single=True):
+            found[one.layer] = digits
+            left -= digits
+    return list(found) if left <= 0 else []
+
+
+def prefix_channels(n: int) -> float:
+    """How many value channels in bf16 tell the count c of every prefix of n tokens; infinite where
+    none are known.
+
+    Channel (i, r) adds up 1 - i/2^d for a token that opens, -i/2^d for one that closes, and -192 r
+    for the start token: c - t i/2^d - 192 r after t tokens. The shares i/2^d lie at most n/2^d
+    apart, and steps of 192 fill what lies between them: some channel is within 96 of 0. Sums are
+    multiples of 2^-d below n + 192 R, so exact in fp32 while (n + 192 R) 2^d <= 2^24, in any order;
+    values have eight digits at most.
+    """
+    found = list[int]()
+    for d in range(8):
+        most = ceil(n / (APART << (d + 1)))
+        if (n + APART * most) << d <= 1 << 24 and most <= 85:
+            found.append(((1 << d) + 1) * (2 * most + 1))
+    return min(found, default=inf)
