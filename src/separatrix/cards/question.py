@@ -190,8 +190,9 @@ class Question:
             fits = f"what it keeps has room for {self.size:,}, and no weights are known"
             short = f"room for {self.size:,} facts; no weights are known"
             return [CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND, missing=short)]
-        other = here if self.least in (None, self.task) else judge(architecture, self.least)[0]
-        for n in (verdict.n for verdict in (other, here) if verdict.n is not None):
+        # whether some weights do it at the least size is nothing to this
+        least = judge(architecture, self.least or self.task, among=Theorem.fails_at_once)
+        for n in (verdict.n for verdict in (*least[:1], here) if verdict.n is not None):
             if (record := failure(architecture, self.at(n))) is not None:
                 return self._told(architecture, n, self.at(n), record, here)
         if here.status == "FAILS":
