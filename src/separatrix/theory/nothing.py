@@ -126,8 +126,8 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
             return _lack(said, "no two layers shown to keep a key")
         case tasks.Copying() if full:
             return _uncopied(architecture, n)
-        case tasks.KHop() if full:
-            return _unhopped(architecture, task)
+        case tasks.KHop() if (said := _unhopped(architecture, task)) is not None:
+            return said
         case _ if wanted is not None:
             if any(comparing(architecture, wanted, n + 1)):
                 return unplaced(architecture, n)
@@ -180,19 +180,23 @@ def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
 
 
 def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
+    found = len({one.layer for one in full_heads(architecture)})
+    kept = any(part.registers(1) for layer in architecture for part in layer)
+    keeps = f"its recurrences are not shown to keep {task.V:,} letters {task.k:,} times behind one"
+    keeps = f"; {keeps} that brings the letter before" if kept else ""
+    if not found:
+        return _lack(keeps[2:], "too few letters are kept") if kept else None
     if architecture.positions != "embedded":
         said = (
             "its full layers are not shown in turn to tell tokens their places, to bring each the"
-            " one before it, to find the latest one of a letter and to double the hops, nor its"
-            f" recurrences to keep {task.V:,} letters {task.k:,} times"
+            " one before it, to find the latest one of a letter and to double the hops"
         )
-        return _lack(said, "no layers tell places, search and hop")
+        return _lack(said + keeps, "no layers tell places, search and hop")
     depth = task.k.bit_length() + 1
-    found = len({one.layer for one in full_heads(architecture)})
     if found >= depth:
         return None
-    taken = f"{depth} full layers, "
-    return _lack(f"{task.k:,} hops take {taken}and it has {found}", f"takes {taken}it has {found}")
+    taken = f"takes {depth} full layers, and it has {found}"
+    return _lack(f"{task.k:,} hops {taken.replace('takes', 'take')}{keeps}", taken)
 
 
 def _unbuilt(architecture: Architecture, task: Task) -> Words:

@@ -179,6 +179,14 @@ def test_every_mechanism_with_places_is_tried_above() -> None:
         ("shortconv(width=64, conv=2) + deltanet(head_dim=8)*5", 6),
         ("deltanet(head_dim=8)*5 + shortconv(width=64, conv=2)", None),
         ("window(size=64, rope=true, head_dim=64, positions=none) + deltanet(head_dim=8)*5", 6),
+        # a convolution behind them takes nothing away
+        ("full + deltanet(head_dim=8)*5", 6),
+        ("full + deltanet(head_dim=8)*5 + shortconv(conv=4, width=64)", 6),
+        # what adds up all tokens, or has scores of its own, hands on no letter
+        ("linear(heads=1, head_dim=1, value_dim=8, conv=2) + deltanet(head_dim=8)*5", None),
+        ("window(size=64, conv=2, positions=alibi) + deltanet(head_dim=8)*5", None),
+        # side by side they keep letters together
+        ("gdn(head_dim=8, conv=4) + (gdn(head_dim=4)|deltanet(head_dim=4))*5", 6),
         ("retnet(conv=4)*9", None),
         ("gla(conv=4)*9", None),
         ("gdn(head_dim=8, conv=4)*6 @ fp8", None),
@@ -194,7 +202,7 @@ def test_a_stack_takes_a_layer_that_brings_and_places_for_all_letters(
     if found is not None:
         recheck(found)
         started = any("start token" in said for said in found.assumptions)
-        assert started == spec.startswith("window")
+        assert started == spec.startswith(("window", "full"))
 
 
 def test_half_of_the_letters_in_each_of_two_layers() -> None:

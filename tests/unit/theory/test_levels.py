@@ -186,11 +186,22 @@ def test_real_layers_judge_every_row(dtype: torch.dtype) -> None:
         ("full(value_dim=2)*3", None),
         ("full(value_dim=3)*3", 3),
         # in bf16 14 channels, of one layer or of several
-        ("full(heads=4, kv_heads=2, value_dim=7)*3 @ bf16", 3),
-        ("full(heads=4, kv_heads=2, value_dim=3)*4 @ bf16", None),
-        ("full(heads=4, kv_heads=2, value_dim=3)*5 @ bf16", 5),
+        ("full(heads=4, kv_heads=2, value_dim=12)*3 @ bf16", 3),
+        ("full(heads=4, kv_heads=2, value_dim=8)*4 @ bf16", None),
+        ("full(heads=4, kv_heads=2, value_dim=8)*5 @ bf16", 5),
         ("full(value_dim=7)*9 @ fp16", None),
         ("full(positions=alibi)*9", None),
+        ("mla*3", None),
+        ("full + mla*2", None),
+        # recurrences behind them count too late and take nothing away, nor do other heads
+        ("full*3 + gdn*5", 3),
+        (
+            "full(heads=32, rope=true, rope_base=500000, head_dim=128)*7 + full(head_dim=128)"
+            " @ positions=none",
+            7,
+        ),
+        # heads side by side are one layer
+        ("(full(heads=1, value_dim=12)|full(heads=1, value_dim=8)) + full*2 @ bf16", None),
         # 33^2 places by two layers, one counts, a place of 11 bits is found in three by five
         ("full(heads=32, rope=true, rope_base=500000, head_dim=128, positions=none)*7", 7),
         ("full(heads=32, rope=true, rope_base=500000, head_dim=128, positions=none)*6", None),
@@ -206,3 +217,10 @@ def test_a_stack_takes_layers_that_count_compare_and_look(spec: str, layers: int
         assert verdicts[0].status == "OPEN"
     else:
         recheck(found)
+
+
+def test_two_dimensions_behind_a_norm_have_no_slow_pair_to_spare() -> None:
+    stack = Architecture.parse(
+        "full(heads=4, head_dim=2, value_dim=64, rope=true, qk_norm=all)*5 @ positions=none"
+    )
+    assert judge(stack, Dyck(n=6, k=2, D=3))[0].status == "OPEN"

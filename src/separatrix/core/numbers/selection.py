@@ -146,7 +146,7 @@ def slow_bits(
     the lead must do with scores of 2^15, as that of offsets.
     """
     pairs = rotation.dims // 2 - normed
-    if pairs > MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
+    if not 0 < pairs <= MOST_PAIRS or tokens > MOST_OFFSETS or format not in ROUNDED:
         return None
     used = min(many * bits, pairs)
     errors = angle_errors(rotation, tokens)[-used:]

@@ -4,7 +4,7 @@ turn, so that each kind is closed as often as it was opened, or was opened last 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -22,6 +22,10 @@ MOST_EXACT = 1 << 23
 APART = 192
 """Counts that one output in bf16 tells apart: its value stays below 96 shares of a token, of which
 one unit in the last place is at most three quarters of one.
+"""
+PADDED = 5
+"""Value dimensions of a head that keep all values equally long, where a norm stands behind them as
+in Gemma 4: four squares fill up to any integer.
 """
 
 
@@ -51,52 +55,63 @@ def levels(architecture: Architecture, task: Dyck) -> Room | None:
 
 def by_levels(architecture: Architecture, task: Dyck) -> Room | Missing:
     tokens = task.n + 1
-    depth, kinds = bits_of(min(task.D, task.n // 2) + 1), bits_of(task.k)
-    known = placed(architecture, tokens)
-    if known is None or architecture.positions not in ("embedded", "none"):
-        return Missing("no layers are shown to tell tokens their places", "places are not told")
-    free = (one for one in full_heads(architecture) if one.layer not in known.layers)
-    counting = counters(((one.layer, one.part) for one in free), task.n)
-    if not counting:
-        most = f"the open ones of {task.n:,} brackets"
-        return Missing(f"no averages of its full layers are shown to count {most}", "too few count")
-    searched = _searched(architecture, max(*counting, known.behind), depth, kinds, task)
-    if not searched:
-        return Missing(
-            f"behind them no layers are shown to compare the {depth} bits of a depth, or those and"
-            " the digits of a place",
+    missing = Missing("no layers are shown to tell tokens their places", "places are not told")
+    for known in placed(architecture, tokens):
+        free = (one for one in full_heads(architecture) if one.layer not in known.layers)
+        counting = counters(((one.layer, one.part) for one in free), task.n)
+        if not counting:
+            most = f"the open ones of {task.n:,} brackets"
+            said = f"no averages of its full layers are shown to count {most}"
+            missing = Missing(said, "too few layers count")
+            continue
+        missing = Missing(
+            "behind layers that count none are shown to compare depths, or those and the digits of"
+            " a place, and to look for a wrong one",
             "depths are not compared",
         )
-    flags = (one.layer for one in full_heads(architecture) if one.flags_carry(tokens))
-    last = next((layer for layer in flags if layer > searched[-1]), None)
-    if last is None:
-        return Missing("no layer behind these looks for a wrong one", "a last layer is missing")
+        for searched in searching(architecture, max(*counting, known.behind), task):
+            later = (one for one in full_heads(architecture) if one.layer > searched[-1])
+            last = next((one.layer for one in later if one.flags_carry(tokens)), None)
+            if last is not None:
+                return _room(task, known, counting, searched, last)
+    return missing
+
+
+def _room(task: Dyck, known: Placed, counting: list[int], searched: list[int], last: int) -> Room:
     finds = f"layer {searched[0] + 1} adds up each kind's brackets of the same depth"
     if len(searched) > 1:
         finds = f"{len(searched)} look digit by digit for the latest one that opened at that depth"
     layers = known.many + len({*counting, *searched, last})
     counts = " and ".join(f"{layer + 1}" for layer in counting)
     counts = f"layers {counts} count" if len(counting) > 1 else f"layer {counts} counts"
+    bits = _depth_bits(task)
     said = (
-        f"{layers} layers solve it: {known.said}{counts} what is open, {finds} ({depth} bits),"
-        f" layer {last + 1} looks for one that closes another kind"
+        f"{layers} layers solve it: {known.said}{counts} what is open, {finds} ({bits} bits), layer"
+        f" {last + 1} looks for one that closes another kind"
     )
-    numbers = {"depth_bits": depth, "layers": layers, "counter": counting[0], "flag": last}
+    numbers = {"depth_bits": bits, "layers": layers, "counter": counting[0], "flag": last}
     return Room(said, numbers, (*known.rests_on, DIVIDES_LAST, START))
 
 
-def placed(architecture: Architecture, tokens: int) -> Placed | None:
-    """How every token comes to know its place; None where nothing is known."""
+def _depth_bits(task: Dyck) -> int:
+    """Of a depth from 1 on, or 0."""
+    return bits_of(min(task.D, task.n // 2) + 1)
+
+
+def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
+    """How every token comes to know its place, each way that is known."""
+    if architecture.positions not in ("embedded", "none"):
+        return
+    used, told, rests_on = told_places(architecture, tokens)
+    if told >= tokens:
+        said = f"{len(used)} look back until every token knows its place, " if used else ""
+        yield Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
     for index in range(1, len(architecture)):
         if counted_tokens(architecture, index) >= tokens:
             said = f"positions: counted by recurrent layers before, up to {tokens:,} tokens"
             many, _ = architecture.counted_before[index]
-            return Placed(index - 1, (), many, f"{many} recurrences count places, ", (said,))
-    used, told, rests_on = told_places(architecture, tokens)
-    if told < tokens:
-        return None
-    said = f"{len(used)} look back until every token knows its place, " if used else ""
-    return Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
+            yield Placed(index - 1, (), many, f"{many} recurrences count places, ", (said,))
+            return
 
 
 def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:
@@ -104,40 +119,42 @@ def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:
     every place of n: in fp32 by one channel, in bf16 by many that each take off a share of the
     tokens and a number; none where there are too few.
     """
-    found, channels = list[int](), 0
+    found = dict[int, int]()
     for layer, part in full if n < MOST_EXACT else ():
         if isinstance(part, Full) and part.accumulator_bits >= 32:
             if part.format in WIDE:
                 return [layer]
-            if part.format == "bf16":
-                found.append(layer)
-                channels += part.kv * part.dv
-        if channels >= prefix_channels(n):
-            return found
+            channels = part.kv * max(0, part.dv - PADDED) if part.format == "bf16" else 0
+            if channels > found.get(layer, 0):
+                found[layer] = channels
+        if sum(found.values()) >= prefix_channels(n):
+            return list(found)
     return []
 
 
-def _searched(
-    architecture: Architecture, behind: int, depth: int, kinds: int, task: Dyck
-) -> list[int]:
-    """The layers that tell each bracket that closes whether the one that it closes is of its kind;
-    none where there are too few: a head that adds up what opened and closed at its depth, or heads
-    that look for the digits of the latest place that opened there.
+def searching(architecture: Architecture, behind: int, task: Dyck) -> Iterator[list[int]]:
+    """The layers that tell each bracket that closes whether the one that it closes is of its kind,
+    each way that is known: a head that adds up what opened and closed at its depth, or heads that
+    look for the digits of the latest place that opened there.
     """
-    tokens, left = task.n + 1, bits_of(task.n + 1)
+    tokens, depth = task.n + 1, _depth_bits(task)
+    left = bits_of(tokens)
     later = (one for one in full_heads(architecture) if one.layer > behind)
     wide = [one for one in later if getattr(one.part, "accumulator_bits", 0) >= 32]
     for one in wide:
-        if one.still(depth + TAGS, task.k):
-            return [one.layer]
+        # what a norm makes of a latent is added up in some order
+        if one.head.latent is None and one.still(depth + TAGS, task.k):
+            yield [one.layer]
+            break
     held, found = depth + left, dict[int, int]()
     for one in wide if held * tokens <= MOST_AVERAGED else ():
         digits = one.part.head_shape.heads.bit_length() - 1
         new = left > 0 and digits and one.layer not in found
-        if new and one.finds(held, held + kinds, tokens, single=True):
+        if new and one.finds(held, held + bits_of(task.k), tokens, single=True):
             found[one.layer] = digits
             left -= digits
-    return list(found) if left <= 0 else []
+    if left <= 0:
+        yield list(found)
 
 
 def prefix_channels(n: int) -> float:

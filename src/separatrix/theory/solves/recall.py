@@ -395,7 +395,8 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
         return part.latched > answer
 
     def sees(part: Mechanism) -> bool:
-        return part.sees_neighbour and part.carries(1)
+        # what adds tokens up does not hand on what the last one was
+        return part.sees_neighbour and max(part.latched, part.brought) > 0
 
     def hands_on(part: Mechanism) -> bool:
         # or every key overwrites what the one before it left

@@ -308,18 +308,18 @@ def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
 
     def brings(part: Mechanism) -> bool:
         # one number more: whether there is such a token
-        return part.sees_neighbour and part.carries(letter + 1)
+        return part.sees_neighbour and max(part.latched, part.brought) > letter
 
     convolved = ((index, ()) for (index, _), part in each(architecture) if brings(part))
     # a start token has a letter of its own
     attended = bringing(architecture, Wanted(1, bits_of(task.V + 1)), task.n)
     told = ((index, () if how == NEEDS_NONE else (how, START)) for index, how in attended)
-    brought = [*islice(convolved, 1), *islice(told, 1)]
+    brought = [*islice(convolved, 1), *told]
     first, granted = min(brought, default=(len(architecture), ()))
     hops = kept = used = 0
     for layer in architecture.layers[first + 1 :]:
         # two numbers more: whether the letter is known, and whether not
-        places = max(part.registers(letter + 2) for part in layer)
+        places = sum(part.registers(letter + 2) for part in layer)
         if hops < task.k and places:
             kept, used = kept + places, used + 1
             if kept >= task.V:
@@ -327,10 +327,9 @@ def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
     if hops < task.k:
         return None
     said = (
-        f"{used + 1} layers solve it, whatever n: layer {first + 1} brings every token the letter"
-        f" before it, and {counted_as(used, 'recurrence')} behind it keep what stood behind the"
-        f" latest of each of {task.V:,} letters, in {letter + 2} numbers:"
-        f" {counted_as(hops, 'hop')}"
+        f"{used + 1} layers solve it: layer {first + 1} brings every token the letter before it,"
+        f" {counted_as(used, 'recurrence')} behind it keep what stood behind the latest of each of"
+        f" {task.V:,} letters, in {letter + 2} numbers: {counted_as(hops, 'hop')}"
     )
     numbers = {"letter_bits": letter, "layers": used + 1, "first": first, "recurrences": used}
     return Room(said, numbers, (*granted, SATURATED))
