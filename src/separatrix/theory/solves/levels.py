@@ -56,6 +56,7 @@ def levels(architecture: Architecture, task: Dyck) -> Room | None:
 def by_levels(architecture: Architecture, task: Dyck) -> Room | Missing:
     tokens = task.n + 1
     missing = Missing("no layers are shown to tell tokens their places", "places are not told")
+    rooms = list[Room]()
     for known in placed(architecture, tokens):
         free = (one for one in full_heads(architecture) if one.layer not in known.layers)
         counting = counters(((one.layer, one.part) for one in free), task.n)
@@ -73,8 +74,8 @@ def by_levels(architecture: Architecture, task: Dyck) -> Room | Missing:
             later = (one for one in full_heads(architecture) if one.layer > searched[-1])
             last = next((one.layer for one in later if one.flags_carry(tokens)), None)
             if last is not None:
-                return _room(task, known, counting, searched, last)
-    return missing
+                rooms.append(_room(task, known, counting, searched, last))
+    return min(rooms, key=lambda room: room.numbers["layers"], default=missing)
 
 
 def _room(task: Dyck, known: Placed, counting: list[int], searched: list[int], last: int) -> Room:
