@@ -252,5 +252,4 @@ def grade(architecture: Architecture, task: Task) -> Grade | None:
 
 def failure(architecture: Architecture, task: Task) -> Verdict | None:
     """The strongest verdict that says FAILS, or None."""
-    found = judge(architecture, task)
-    return next((verdict for verdict in found if verdict.status == "FAILS"), None)
+    return next((said for said in judge(architecture, task) if said.status == "FAILS"), None)
