@@ -17,7 +17,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "tasks": (14_049, 8_600),
     "theory": (9_224, 6_000),
     "protocols": (921, 921),
-    "cards": (3_601, 3_600),
+    "cards": (3_600, 3_600),
     "mixers": (9_225, 7_200),
     "models": (2_943, 2_000),
     "constructions": (5_265, 4_000),
