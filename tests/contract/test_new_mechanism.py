@@ -159,9 +159,8 @@ ROOMS = (
     "training",
     "tasks/audits",
 )
-ABOUT_ONE = {f"theory/solves/{name}.py" for name in ("contents", "products", "recall", "steps")} | {
-    "theory/written.py"
-}
+_ROOMS = ("contents", "levels", "products", "recall", "steps")
+ABOUT_ONE = {f"theory/solves/{name}.py" for name in _ROOMS} | {"theory/written.py"}
 """Constructions about one mechanism, which they name, and the layers that they write into."""
 
 

@@ -13,7 +13,7 @@ from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.tasks import Dyck
 from separatrix.theory.solves.places import counted_tokens, full_heads
 from separatrix.theory.solves.products import DIVIDES_LAST
-from separatrix.theory.solves.recall import MOST_AVERAGED, START, told_places
+from separatrix.theory.solves.recall import START, digit_layers, told_places
 from separatrix.theory.solves.room import TAGS, WIDE, Room, bits_of
 
 MOST_EXACT = 1 << 23
@@ -139,23 +139,16 @@ def searching(architecture: Architecture, behind: int, task: Dyck) -> Iterator[l
     look for the digits of the latest place that opened there.
     """
     tokens, depth = task.n + 1, _depth_bits(task)
-    left = bits_of(tokens)
-    later = (one for one in full_heads(architecture) if one.layer > behind)
-    wide = [one for one in later if getattr(one.part, "accumulator_bits", 0) >= 32]
-    for one in wide:
+    for one in full_heads(architecture):
         # what a norm makes of a latent is added up in some order
-        if one.head.latent is None and one.still(depth + TAGS, task.k):
+        wide = getattr(one.part, "accumulator_bits", 0) >= 32 and one.head.latent is None
+        if one.layer > behind and wide and one.still(depth + TAGS, task.k):
             yield [one.layer]
             break
-    held, found = depth + left, dict[int, int]()
-    for one in wide if held * tokens <= MOST_AVERAGED else ():
-        digits = one.part.head_shape.heads.bit_length() - 1
-        new = left > 0 and digits and one.layer not in found
-        if new and one.finds(held, held + bits_of(task.k), tokens, single=True):
-            found[one.layer] = digits
-            left -= digits
-    if left <= 0:
-        yield list(found)
+    place, held = bits_of(tokens), depth + bits_of(tokens)
+    found = digit_layers(architecture, behind, place, held, held + bits_of(task.k), tokens)
+    if found:
+        yield found
 
 
 def prefix_channels(n: int) -> float:

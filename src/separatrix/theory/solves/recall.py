@@ -172,6 +172,24 @@ def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int
     return used, told, tuple(dict.fromkeys(found[index].rests_on for index in used))
 
 
+def digit_layers(
+    architecture: Architecture, behind: int, place: int, held: int, payload: int, tokens: int
+) -> list[int]:
+    """The full layers that find the latest of so many tokens with some contents by the digits of
+    its place, a head for each value of one; none where they do not reach all digits. They compare
+    `held` bits, those of the place among them, and read so many.
+    """
+    found, left = list[int](), place
+    for one in full_heads(architecture) if held * tokens <= MOST_AVERAGED else ():
+        digits = one.part.head_shape.heads.bit_length() - 1
+        wide = getattr(one.part, "accumulator_bits", 0) >= 32
+        new = left > 0 and one.layer > max([behind, *found])
+        if new and wide and digits and one.finds(held, payload, tokens, single=True):
+            found.append(one.layer)
+            left -= digits
+    return found if left <= 0 else []
+
+
 class Needed(NamedTuple):
     """Dimensions: of a key's code, of the number of its pair, of an answer's code."""
 

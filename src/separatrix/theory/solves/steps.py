@@ -23,7 +23,7 @@ from separatrix.theory.solves.places import (
     full_heads,
     heads_in_turn,
 )
-from separatrix.theory.solves.recall import MOST_AVERAGED, START, Wanted, bringing, told_places
+from separatrix.theory.solves.recall import START, Wanted, bringing, digit_layers, told_places
 from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
@@ -273,20 +273,13 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     used, told, rests_on = told_places(architecture, tokens)
     brings = bringing(architecture, Wanted(1, letter), task.n)
     first, source = min((one for one in brings if one[0] not in used), default=(-1, ""))
-    if told < tokens or held * tokens > MOST_AVERAGED or first < 0:
+    if told < tokens or first < 0:
         return None
-    last, left = max(first, *used), place
-    searching, jumps = list[int](), list[int]()
-    for one in full_heads(architecture):
-        if one.layer <= last or len(jumps) == task.k.bit_length():
-            continue
-        digits = one.part.head_shape.heads.bit_length() - 1
-        wide = getattr(one.part, "accumulator_bits", 0) >= 32
-        if left <= 0 and one.finds(place, held, tokens):
-            jumps.append(last := one.layer)
-        elif left > 0 and wide and digits and one.finds(held, held, tokens, single=True):
-            searching.append(last := one.layer)
-            left -= digits
+    searching = digit_layers(architecture, max(first, *used), place, held, held, tokens)
+    last = searching[-1] if searching else len(architecture)
+    after = (one for one in full_heads(architecture) if one.layer > last)
+    found = dict.fromkeys(one.layer for one in after if one.finds(place, held, tokens))
+    jumps = list(found)[: task.k.bit_length()]
     if len(jumps) < task.k.bit_length():
         return None
     layers = len(used) + 1 + len(searching) + len(jumps)

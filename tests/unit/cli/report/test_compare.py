@@ -110,7 +110,10 @@ def test_json_holds_the_cards() -> None:
     assert [model["name"] for model in data["models"]] == list(MODELS)
     assert {model["context"] for model in data["models"]} == {8192}
     assert {row["row"] for row in data["rows"] if row["differs"]} >= {"cache", "track S_5"}
-    assert {one["kind"] for one in data["questions"]} == {"shown", "bound", ""}
+    assert {one["kind"] for one in data["questions"]} == {"shown", ""}
+    # of two that no weights are known for the bounds differ
+    far = compare_json(cards(("deepseek-v3.2", "recurrentgemma-2b", "rwkv-4-7b-pile"), 8192))
+    assert {one["kind"] for one in far["questions"]} == {"shown", "bound", ""}
 
 
 @each(
