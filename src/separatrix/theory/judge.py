@@ -74,6 +74,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("levels", ("dyck",), levels.levels),
         products.TheoremS("S", _TRACKED, products.products),
         Construction("question-first", ("recall",), recall.question_first),
+        Construction("queue", ("recall", "noisy-recall"), recall.queue),
         steps.Thought(),
         NothingKnown(),
     )

@@ -435,6 +435,28 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
     return Room(said, numbers, (SATURATED, *([EMBEDDED] if placed else [])))
 
 
+def queue(architecture: Architecture, task: Recall | NoisyRecall) -> Room | None:
+    """Recall of few facts that states keep one behind the other, amid whatever filler."""
+    layers = 2 * task.n
+    if (isinstance(task, Recall) and task.question == "first") or layers > len(architecture):
+        return None
+    bits = bits_of(task.K) + bits_of(task.V)
+
+    def keeps(part: Mechanism) -> bool:
+        # one number more: whether anything was kept
+        return part.latched > bits
+
+    found = in_turn(each(architecture), *[keeps] * layers)
+    if found is None:
+        return None
+    said = (
+        f"{layers} layers (the last of them layer {found[-1][0] + 1}) keep its {task.n} facts one"
+        f" behind the other, in {bits} numbers each, whatever stands between them"
+    )
+    numbers = {"key_bits": bits_of(task.K), "payload_bits": bits_of(task.V), "layers": layers}
+    return Room(said, numbers, (SATURATED,))
+
+
 def known_before(values: int) -> Recall:
     """Recall of one of two facts, question first: what it takes is the same for any number."""
     return Recall(n=2, K=max(2, values), V=max(2, values), question="first")

@@ -1,10 +1,8 @@
-"""Hops by recurrences: which of them overwrite one place of many, in real layers, and how many
-layers that takes of a stack.
+"""Hops and few facts by recurrences: which of them overwrite one place of many, in real layers, and
+how many layers that takes of a stack.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,15 +13,13 @@ from separatrix.mixers import Mixer, mixer
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import MECHANISMS
-from separatrix.tasks import KHop
+from separatrix.tasks import KHop, parse_task
 from separatrix.theory import judge, recheck
 
 V, N = 4, 4
 """Letters, and numbers of a place: two bits of a letter, whether it is known, and whether not."""
 BEFORE, OWN, NUMBERS, ONE = slice(0, V), slice(V, 2 * V), slice(2 * V, 2 * V + N), 2 * V + N
 WIDTH = ONE + 1 + V * N
-Reads = Callable[[Tensor], Tensor]
-"""From what a layer hands on to the numbers of each token's own letter."""
 
 
 def _delta(layer: Mixer) -> None:
@@ -107,45 +103,113 @@ LAYERS = {
 }
 
 
+class Kept:
+    """A real layer with weights that keep numbers in places."""
+
+    def __init__(self, spec: str, dtype: torch.dtype) -> None:
+        mechanism = Architecture.parse(spec).only
+        assert mechanism is not None
+        assert mechanism.registers(N) >= V
+        assert mechanism.latched >= N
+        layer = mixer(mechanism, width=WIDTH).requires_grad_(False)
+        for name, parameter in layer.named_parameters():
+            if name not in ("norm", "read"):
+                parameter.zero_()
+            if name == "conv.weight":
+                parameter[:, -1] = 1.0
+        LAYERS[spec](layer)
+        self.layer = layer.to(dtype)
+        self.gathers = LAYERS[spec] is not _delta
+        self.dtype = dtype
+
+    def read(self, writes: Tensor, place: Tensor, own: Tensor, numbers: Tensor) -> Tensor:
+        """The numbers of each token's own place, where some tokens overwrite a place by theirs."""
+        x = torch.zeros(*own.shape, WIDTH)
+        x[..., BEFORE] = torch.eye(V)[place] * writes[..., None]
+        x[..., OWN] = torch.eye(V)[own]
+        x[..., NUMBERS], x[..., ONE] = numbers.float(), 1.0
+        read = self.layer(x.to(self.dtype)).float()
+        if self.gathers:
+            every = read[..., : V * N].unflatten(-1, (V, N))
+            read = every.gather(-2, own[..., None, None].expand(*own.shape, 1, N))[..., 0, :]
+        return (read[..., :N] > 0.25).long()
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("spec", LAYERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_recurrences_hop_for_prompts_of_every_length(spec: str, dtype: torch.dtype) -> None:
-    mechanism = Architecture.parse(spec).only
-    assert mechanism is not None
-    assert mechanism.registers(N) >= V
-    layer = mixer(mechanism, width=WIDTH).requires_grad_(False)
-    for name, parameter in layer.named_parameters():
-        if name not in ("norm", "read"):
-            parameter.zero_()
-        if name == "conv.weight":
-            parameter[:, -1] = 1.0
-    LAYERS[spec](layer)
-    layer = layer.to(dtype)
+    layer = Kept(spec, dtype)
     k = 5
     for n in (2, 7, 40, 600):
         task = KHop(n=n, V=V, k=k, shift="random")
         drawn = task.draw(20, np.random.default_rng(n))
         ids = torch.from_numpy(drawn.tokens)
-        x = torch.zeros(*ids.shape, WIDTH)
-        x[:, 1:, BEFORE] = torch.eye(V)[ids[:, :-1]]
-        x[..., OWN] = torch.eye(V)[ids]
-        x[..., ONE] = 1.0
+        writes = torch.ones_like(ids)
+        writes[:, 0] = 0
         known = torch.stack([ids & 1, ids >> 1, torch.ones_like(ids), torch.zeros_like(ids)], -1)
         for _ in range(k):
-            x[..., NUMBERS] = known.float()
-            read = layer(x.to(dtype)).float()
-            if LAYERS[spec] is not _delta:
-                every = read[..., : V * N].unflatten(-1, (V, N))
-                own = ids[..., None, None].expand(*ids.shape, 1, N)
-                read = every.gather(-2, own)[..., 0, :]
-            known = (read[..., :N] > 0.25).long()
+            known = layer.read(writes, ids.roll(1, 1), ids, known)
             # what was never written says nothing at all
             known[..., 3] = 1 - known[..., 2]
             known[..., :2] *= known[..., 2:3]
         found = known[:, -1, 0] + 2 * known[:, -1, 1]
         answers = torch.where(known[:, -1, 2] > 0, found, V)
         assert (answers.numpy() == drawn.targets).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("spec", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("text", ["noisy-recall:n=3,noise=200,K=4,V=2,N=3", "recall:n=3,K=4,V=2"])
+def test_few_facts_are_kept_one_behind_the_other(spec: str, dtype: torch.dtype, text: str) -> None:
+    """Two bits of a key, one of a value, and whether there is a fact."""
+    layer = Kept(spec, dtype)
+    task = parse_task(text)
+    drawn = task.sample(20, np.random.default_rng(1))
+    ids = torch.from_numpy(drawn.tokens)
+    values, keys = ids < 2, (ids >= 2) & (ids < 6)
+    key, none = (ids - 2).clamp(0, 3), torch.zeros_like(ids)
+    asked = torch.stack([key & 1, key >> 1, none, torch.ones_like(ids)], -1)
+    latest = layer.read(keys.long(), none, none, asked)
+    fact = torch.stack([latest[..., 0], latest[..., 1], ids.clamp(0, 1), latest[..., 3]], -1)
+    held: list[Tensor] = []
+    for _ in range(3):
+        fact = layer.read(values.long(), none, none, fact)
+        held.append(fact[:, -1])
+        fact = layer.read(keys.long(), none, none, fact)
+    answers = torch.full((len(ids),), -1)
+    for one in reversed(held):
+        alike = (one[:, :2] == asked[:, -1, :2]).all(-1) & (one[:, 3] > 0)
+        answers = torch.where(alike, one[:, 2], answers)
+    assert (answers.numpy() == drawn.targets).all()
+    # the facts themselves, the latest first
+    order = [ids[row][keys[row]][:3].flip(0) - 2 for row in range(len(ids))]
+    found = torch.stack([one[:, 0] + 2 * one[:, 1] for one in held], 1)
+    assert (found == torch.stack(order)).all()
+
+
+@pytest.mark.parametrize(
+    ("spec", "solved"),
+    [
+        # six bits of a key, two of a value, and a number more, in twice three layers
+        ("gdn(heads=1, head_dim=9)*6", True),
+        ("gdn(heads=1, head_dim=9)*5", False),
+        ("gdn(heads=1, head_dim=8)*6", False),
+        ("mamba2(heads=3, head_dim=3)*6", True),
+        ("gdn*5 + gla + gdn", True),
+        ("gla*6", False),
+        ("rwkv*6", False),
+    ],
+)
+def test_a_stack_takes_two_layers_for_each_fact(spec: str, *, solved: bool) -> None:
+    task = parse_task("noisy-recall:n=3,noise=1000,K=64,V=4")
+    verdict = judge(Architecture.parse(f"{spec}"), task)[0]
+    assert (verdict.status, verdict.theorem == "queue") == (
+        "SOLVABLE" if solved else "OPEN",
+        solved,
+    )
+    recheck(verdict)
 
 
 def test_every_mechanism_with_places_is_tried_above() -> None:
