@@ -451,7 +451,7 @@ def queue(architecture: Architecture, task: Recall | NoisyRecall) -> Room | None
         return None
     said = (
         f"{layers} layers (the last of them layer {found[-1][0] + 1}) keep its {task.n} facts one"
-        f" behind the other, in {bits} numbers each, whatever stands between them"
+        f" behind the other, in {bits + 1} numbers each, whatever stands between them"
     )
     numbers = {"key_bits": bits_of(task.K), "payload_bits": bits_of(task.V), "layers": layers}
     return Room(said, numbers, (SATURATED,))
