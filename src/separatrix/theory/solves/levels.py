@@ -11,7 +11,7 @@ from typing import NamedTuple
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.tasks import Dyck
-from separatrix.theory.solves.places import counted_tokens, full_heads
+from separatrix.theory.solves.places import COUNTED, counted_tokens, full_heads
 from separatrix.theory.solves.products import DIVIDES_LAST
 from separatrix.theory.solves.recall import START, digit_layers, told_places
 from separatrix.theory.solves.room import TAGS, WIDE, Room, bits_of
@@ -109,9 +109,10 @@ def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
         yield Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
     for index in range(1, len(architecture)):
         if counted_tokens(architecture, index) >= tokens:
-            said = f"positions: counted by recurrent layers before, up to {tokens:,} tokens"
             many, _ = architecture.counted_before[index]
-            yield Placed(index - 1, (), many, f"{many} recurrences count places, ", (said,))
+            yield Placed(
+                index - 1, (), many, f"{many} recurrences count places, ", (COUNTED.format(tokens),)
+            )
             return
 
 
@@ -141,7 +142,7 @@ def searching(architecture: Architecture, behind: int, task: Dyck) -> Iterator[l
     tokens, depth = task.n + 1, _depth_bits(task)
     for one in full_heads(architecture):
         # what a norm makes of a latent is added up in some order
-        wide = getattr(one.part, "accumulator_bits", 0) >= 32 and one.head.latent is None
+        wide = one.sums_wide and one.head.latent is None
         if one.layer > behind and wide and one.still(depth + TAGS, task.k):
             yield [one.layer]
             break

@@ -21,6 +21,7 @@ MOST_ADDRESS_BITS = 256
 """Address bits up to which scores are exact in every format."""
 BY_ROTATIONS = "positions: rotations alone"
 """How the source begins where an offset is asked for."""
+COUNTED = "positions: counted by recurrent layers before, up to {:,} tokens"
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
 LEAST_LEFT = 1 / 16
 """Of the lead of a bit, where slow pairs compare contents: scores are as many times larger."""
@@ -72,6 +73,11 @@ class Attending:
             else self.part.rotation.dims
         )
         return self.head.head_dim - turned
+
+    @property
+    def sums_wide(self) -> bool:
+        """Whether its softmax adds up in 32 bits or more."""
+        return getattr(self.part, "accumulator_bits", 0) >= 32
 
     def still(self, dims: int, payload: int) -> bool:
         """Whether a head compares bits and tags in so many such dimensions, and reads so much."""

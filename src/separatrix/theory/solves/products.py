@@ -20,7 +20,13 @@ from separatrix.tasks import Modular, Parity, Task
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import number
 from separatrix.theory.search.reals import ln
-from separatrix.theory.solves.places import BY_ROTATIONS, Attending, counted_tokens, full_heads
+from separatrix.theory.solves.places import (
+    BY_ROTATIONS,
+    COUNTED,
+    Attending,
+    counted_tokens,
+    full_heads,
+)
 from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
@@ -145,7 +151,7 @@ def slotted(architecture: Architecture, points: int, letters: int) -> dict[int, 
         if architecture.positions == "embedded":
             rests_on = EMBEDDED
         elif letters <= counted_tokens(architecture, index):
-            rests_on = f"positions: counted by recurrent layers before, up to {letters:,} tokens"
+            rests_on = COUNTED.format(letters)
         else:
             continue
         if words:

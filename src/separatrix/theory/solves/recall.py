@@ -5,6 +5,7 @@ two, recall behind convolutions, look-ups in two layers, and states that know th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import isqrt
 from typing import NamedTuple
 
@@ -182,9 +183,8 @@ def digit_layers(
     found, left = list[int](), place
     for one in full_heads(architecture) if held * tokens <= MOST_AVERAGED else ():
         digits = one.part.head_shape.heads.bit_length() - 1
-        wide = getattr(one.part, "accumulator_bits", 0) >= 32
         new = left > 0 and one.layer > max([behind, *found])
-        if new and wide and digits and one.finds(held, payload, tokens, single=True):
+        if new and one.sums_wide and digits and one.finds(held, payload, tokens, single=True):
             found.append(one.layer)
             left -= digits
     return found if left <= 0 else []
@@ -391,12 +391,19 @@ def comparing(
     slow pairs do; None where no rotation turns what is compared.
     """
     for one in full_heads(architecture):
-        if wanted.averaged and getattr(one.part, "accumulator_bits", 0) < 32:
+        if wanted.averaged and not one.sums_wide:
             continue
         if one.still(wanted.key, wanted.letter):
             yield one.layer, None
         elif slow := one.slow(wanted.letter, wanted.before, tokens):
             yield one.layer, slow
+
+
+def tells_before(part: Mechanism, numbers: int) -> bool:
+    """Whether a token sees so many numbers of the one before it, behind a short convolution alone
+    or in what it overwrites: what adds tokens up does not hand on what the last one was.
+    """
+    return part.sees_neighbour and max(part.latched, part.brought) >= numbers
 
 
 def question_first(architecture: Architecture, task: Recall) -> Room | None:
@@ -412,15 +419,11 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
         # one number more: whether anything was kept
         return part.latched > answer
 
-    def sees(part: Mechanism) -> bool:
-        # what adds tokens up does not hand on what the last one was
-        return part.sees_neighbour and max(part.latched, part.brought) > 0
-
     def hands_on(part: Mechanism) -> bool:
         # or every key overwrites what the one before it left
-        return sees(part) or part.latched > 0
+        return tells_before(part, 1) or part.latched > 0
 
-    first_told = () if placed else (sees,)
+    first_told = () if placed else (partial(tells_before, numbers=1),)
     found = in_turn(each(architecture), *first_told, keeps_key, hands_on, keeps_answer)
     if found is None:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import selection_lead
@@ -23,7 +22,14 @@ from separatrix.theory.solves.places import (
     full_heads,
     heads_in_turn,
 )
-from separatrix.theory.solves.recall import START, Wanted, bringing, digit_layers, told_places
+from separatrix.theory.solves.recall import (
+    START,
+    Wanted,
+    bringing,
+    digit_layers,
+    tells_before,
+    told_places,
+)
 from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
@@ -299,15 +305,12 @@ def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
     """
     letter = bits_of(task.V)
 
-    def brings(part: Mechanism) -> bool:
-        # one number more: whether there is such a token
-        return part.sees_neighbour and max(part.latched, part.brought) > letter
-
-    convolved = ((index, ()) for (index, _), part in each(architecture) if brings(part))
+    # one number more: whether there is such a token
+    convolved = [i for (i, _), part in each(architecture) if tells_before(part, letter + 1)]
     # a start token has a letter of its own
     attended = bringing(architecture, Wanted(1, bits_of(task.V + 1)), task.n)
     told = ((index, () if how == NEEDS_NONE else (how, START)) for index, how in attended)
-    brought = [*islice(convolved, 1), *told]
+    brought = [*((index, ()) for index in convolved), *told]
     first, granted = min(brought, default=(len(architecture), ()))
     hops = kept = used = 0
     for layer in architecture.layers[first + 1 :]:
