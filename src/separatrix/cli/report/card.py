@@ -26,6 +26,7 @@ from separatrix.core.document import Document, Fold, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import bytes_of, check_context, format_bytes, format_count
+from separatrix.stacks.architecture.hf.fields import OF_THE_TYPE
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.stacks.mechanisms import LayerKind
@@ -50,6 +51,7 @@ def card_document(facts: CardFacts) -> Document:
         asked = [Line(f"  Nothing that is asked here has room in {tokens(facts.context)}.")]
     if any(row.decides == FAR for row in facts.table):
         notes.append(NOTHING_SPEAKS)
+    notes += [text for text in facts.assumptions if text.startswith(OF_THE_TYPE)]
     granted = len(facts.assumptions) + bool(facts.defaults) + bool(facts.unknown)
     if facts.defaults:
         notes.append(f"{DEFAULTS}{', '.join(facts.defaults)}")

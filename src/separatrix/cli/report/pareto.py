@@ -29,7 +29,6 @@ def design_json(result: DesignResult) -> dict[str, Any]:
         "context": result.context,
         "budget_bytes": bytes_of(result.budget_bits),
         "layouts": result.layouts,
-        "layouts_within_budget": result.within,
         "within_budget": result.within,
         "judged": result.judged,
         "excluded": [

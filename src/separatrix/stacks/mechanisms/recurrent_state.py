@@ -290,8 +290,8 @@ class RGLRU(Channels, row="rglru"):
 
     @property
     def slotted(self) -> int:
-        # beside r a gate of its own lets an input in
-        return self.brought
+        # beside r a gate of its own lets an input in; released ones read blocks: half, as below
+        return self.brought // 2
 
     def registers(self, numbers: int) -> int:
         # a flag beside each in the block that its gates read: half of what blocks hold, at least

@@ -15,6 +15,7 @@ from separatrix.cli.main import run
 from separatrix.cli.printing import show
 from separatrix.cli.report.card import card_document
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.resolve import preset
 
@@ -66,6 +67,23 @@ def test_every_width_is_kept(
     for name in ("qwen3-next-80b", "recurrentgemma-2b"):
         facts = card_facts(preset(name), 131_072)
         assert max(map(len, lines_of(facts, capsys, monkeypatch, columns=columns))) <= columns
+
+
+def test_a_guessed_type_stands_on_the_first_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model whose type nobody knows may attend otherwise than its usual fields say."""
+    sizes = {"hidden_size": 512, "num_hidden_layers": 2}
+    file = sizes | dict.fromkeys(("num_attention_heads", "num_key_value_heads"), 8)
+    for named, said in (
+        ({"model_type": "brand_new"}, "'model_type' is 'brand_new', which is not known"),
+        ({}, "'model_type' is missing"),
+        ({"model_type": "llama"}, ""),
+    ):
+        shown = lines_of(card_facts(from_config(file | named), 4096), capsys, monkeypatch)
+        found = [line for line in shown if line.startswith("'model_type' is")]
+        assert len(found) == bool(said)
+        assert all(line.startswith(said) for line in found)
 
 
 def test_what_is_missing_is_said_in_few_words() -> None:

@@ -17,6 +17,7 @@ from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import config_file, label, load_json
 from separatrix.stacks.architecture.hf.fields import (
+    OF_THE_TYPE,
     WIDTHS,
     Draft,
     Fields,
@@ -219,7 +220,7 @@ def _layers(fields: Fields, row: Row, by_class: str) -> Layers:
     if kind in ROWS:
         _refuse_other_class(fields, kind)
     if by_class:
-        fields.note(f"'model_type' is {shown(kind)}, which is not known: read as {by_class}")
+        fields.note(f"{OF_THE_TYPE} {shown(kind)}, which is not known: read as {by_class}")
     return read(row, fields)
 
 

@@ -18,6 +18,9 @@ from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.mechanisms import Mechanism, check_size_names
 
+OF_THE_TYPE = "'model_type' is"
+"""How a note begins of a file whose model type no row is for."""
+
 
 @dataclass(frozen=True)
 class Unknown:
@@ -309,11 +312,11 @@ class Fields:
         """Says that no row is for this model type; of the nearest of the known ones."""
         kind = self.value("model_type")
         if kind is None:
-            return "'model_type' is missing"
+            return f"{OF_THE_TYPE} missing"
         text = kind if isinstance(kind, str) else ""
         near = difflib.get_close_matches(text[:60], list(known), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        return f"'model_type' is {shown(kind)}, which is not known{hint}"
+        return f"{OF_THE_TYPE} {shown(kind)}, which is not known{hint}"
 
     def unknown_family(self, known: Sequence[str]) -> ConfigError:
         """The error for a model type that no row is for, without the usual fields."""
