@@ -27,6 +27,7 @@ from separatrix.tasks import parse_task
 from separatrix.theory.base import number
 from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.fails.p_parity import STEPS, UNPLACED
+from separatrix.theory.solves.places import named
 from separatrix.theory.words import counted_as
 
 ASKED = {
@@ -60,12 +61,12 @@ NEAR = 10
 """How many times the size at the context is near enough to be told in tokens."""
 DECLARED = "as its author declares"
 SOLVED = {
-    "retrieval": "one full layer (layer {layer})",
+    **dict.fromkeys(("retrieval", "thought"), "one full layer (layer {layer})"),
     "composition": "by its {full_layers} full layers",
-    "thought": "one full layer (layer {layer})",
     "match2": "one full layer (layer {layer}), {dimensions} key dimensions",
-    **dict.fromkeys(("pairs", "equality"), "two full layers (layers {first} and {second})"),
-    **dict.fromkeys(("lookup", "copying"), "two layers (layers {first} and {second})"),
+    "indexed-retrieval": "one indexed layer (layer {layer})",
+    "pairs": "two full layers (layers {first} and {second})",
+    **dict.fromkeys(("lookup", "copying", "equality"), "two layers (layers {first} and {second})"),
     **dict.fromkeys(("k-hop", "queue"), "{layers} layers"),
     "levels": "{layers} layers, of which layer {counter} counts",
     "hops-kept": "{layers} layers, {recurrences} of them recurrences",
@@ -217,7 +218,8 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
         words = "three layers (layers {first}, {second} and {third})"
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
-    return words.format_map(numbers).replace("its 1 full layers", "its one full layer")
+    words = words.format_map(numbers).replace("its 1 full layers", "its one full layer")
+    return words.replace("full", named(architecture))
 
 
 def from_one(numbers: Mapping[str, int]) -> dict[str, int]:

@@ -210,6 +210,9 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
     if fit is None:
         said = "no construction here is for this task"
         return _lack(said, "no construction for this task", general=True)
+    if any(one.choice for one in full_heads(architecture, choosing=True)):
+        said = "an indexer chooses for all heads at once, so that a layer asks for one token"
+        return _lack(said, "one choice of tokens for all heads", general=True)
     if reading and fit != "retrieval" and not any(part.group == "full" for part in reading):
         return _lack(
             f"the construction `{fit}` is for full attention, and it has {reading[0].title}",

@@ -119,11 +119,13 @@ class TokenChoice(NamedTuple):
 
     topk: int
     dims: int
-    """Dimensions in which its keys tell bits of addresses, each as +-1."""
+    """Dimensions in which its keys tell bits, each as +-1."""
     head: Head
     """One of the heads that read what it chose."""
     asking: int | None = None
     """Numbers that queries, the indexer's too, are maps of, where these are few."""
+    turned: bool = False
+    """Whether its queries and keys turn as those of the heads do."""
 
 
 class Turning(NamedTuple):

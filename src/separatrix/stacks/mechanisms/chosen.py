@@ -142,7 +142,10 @@ class Chosen(LatentCache):
     def assumptions(self) -> tuple[str, ...]:
         return (
             *super().assumptions(),
-            f"{self.chooser} chooses {self.topk:,} tokens; one choice for all heads",
+            (
+                f"{self.chooser} chooses {self.topk:,} tokens by keys in {self.format}; one choice"
+                " for all heads"
+            ),
         )
 
 
@@ -192,9 +195,10 @@ class DSA(Indexer, Chosen, row="dsa"):
         """
         if not self.formats <= EXACT_FORMATS:
             return None
-        still = self.index_dim - (0 if self.rotation is None else self.rope_dim)
+        turned, asking = 0 if self.rotation is None else self.rope_dim, self.query_latent
         head = Head(self.head_dim, self.dv, self.format, self.latent)
-        return TokenChoice(self.topk, still // 2, head, self.query_latent)
+        told = 0 < turned <= (asking or turned)
+        return TokenChoice(self.topk, (self.index_dim - turned) // 2, head, asking, told)
 
 
 @dataclass(frozen=True, kw_only=True)

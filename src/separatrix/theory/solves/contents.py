@@ -70,12 +70,14 @@ def equality(architecture: Architecture, task: Equality) -> Room | None:
     n = task.length
     fetching = (
         (one.layer, found)
-        for one, found in finders(architecture, address=address + TAGS, payload=1, tokens=n)
+        for one, found in finders(
+            architecture, address=address + TAGS, payload=1, tokens=n, choosing=True
+        )
         # tokens of the first string have no partner: a start token must take their weight
         if found.address or one.blank_beside(1, n)
     )
     first, found = next(fetching, (-1, None))
-    later = (one for one in full_heads(architecture) if one.layer > first)
+    later = (one for one in full_heads(architecture, choosing=True) if one.layer > first)
     second = next((one.layer for one in later if one.flags_carry(n)), None)
     if found is None or second is None:
         return None
@@ -83,7 +85,7 @@ def equality(architecture: Architecture, task: Equality) -> Room | None:
     if found.address:
         asked = f"{address} address bits and {TAGS} tags in its keys"
     said = (
-        f"two full layers solve it: layer {first + 1} fetches partners ({asked}), layer"
+        f"two layers solve it: layer {first + 1} fetches partners ({asked}), layer"
         f" {second + 1} looks for a difference"
     )
     return Room(said, found.numbers(address, first=first, second=second), (found.rests_on,))
@@ -146,7 +148,7 @@ def qsa(architecture: Architecture, task: QSA) -> Room | None:
     address, payload, number = bits_of(task.n), bits_of(task.V), bits_of(task.sets)
 
     def holds(one: Attending, keys: int, values: int) -> bool:
-        plain = one.head.format in WIDE and not (one.part.normed or one.head.latent)
+        plain = one.head.format in WIDE and not (one.part.normed or one.head.latent or one.choice)
         return plain and one.still(keys, values)
 
     layers = heads_in_turn(

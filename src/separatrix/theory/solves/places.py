@@ -13,7 +13,7 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_bits, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
-from separatrix.stacks.mechanisms.base import Head
+from separatrix.stacks.mechanisms.base import Head, TokenChoice
 from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, in_turn
 from separatrix.theory.words import counted_as
 
@@ -51,13 +51,21 @@ class Places:
 
 @dataclass(frozen=True)
 class Attending:
-    """Heads of a layer that attend to earlier tokens, and how many they see if not all."""
+    """Heads of a layer that attend to earlier tokens, how many they see if not all, and who chooses
+    what they read: the token asked for, whose score leads among the indexer's as among theirs.
+    """
 
     architecture: Architecture
     layer: int
     part: Mechanism
     head: Head
     window: int | None = None
+    choice: TokenChoice | None = None
+
+    @property
+    def asks(self) -> int:
+        """How many tokens it may ask for at once: with one choice for all heads a single one."""
+        return 1 if self.choice is not None else self.part.sizes()["heads"]
 
     @property
     def content_dims(self) -> int:
@@ -72,7 +80,10 @@ class Attending:
             if self.part.rotation is None or self.head.latent is not None
             else self.part.rotation.dims
         )
-        return self.head.head_dim - turned
+        still = self.head.head_dim - turned
+        if self.choice is None:
+            return still
+        return min(still, self.choice.dims, self.choice.asking or still)
 
     @property
     def sums_wide(self) -> bool:
@@ -94,6 +105,8 @@ class Attending:
         makes all keys equally long: entries of unlike size are then each off by less than 4 u, and
         a score of up to 2 D by 8 D u, with D <= 258 less than a thousandth of its lead.
         """
+        if self.choice is not None:
+            return False
         if self.part.normed:
             twice = 2 * dims <= self.content_dims and dims <= MOST_ADDRESS_BITS
             dims = 2 * dims if twice and self.head.has_room(2 * dims, 1) else dims + 1
@@ -149,6 +162,10 @@ class Attending:
         # what is added to scores beside the rotation might outweigh the lead
         if self.part.rotation is None or self.architecture.positions not in ("embedded", "none"):
             return None
+        choice = self.choice
+        # an indexer that reads every token need not choose
+        if choice and not choice.turned and (choice.asking or choice.topk < tokens):
+            return None
         return selection_lead(
             self.part.rotation, tokens, written or self.head.format, normed=self.part.rounded_again
         )
@@ -161,7 +178,7 @@ class Attending:
         in. None where too little of their lead is left, or nothing is known.
         """
         rotation, head, normed = self.part.rotation, self.head, self.part.normed
-        if rotation is None or rotation.dims != head.head_dim or head.latent:
+        if rotation is None or rotation.dims != head.head_dim or head.latent or self.choice:
             return None
         # of several tokens some may be missing: keys of unlike length, and bits that are not there
         if (normed and many > 1) or bits < 2:
@@ -199,14 +216,14 @@ class Attending:
         distance.
         """
         lead = self.place_lead(tokens)
-        if lead is None or self.part.rotation is None:
+        if lead is None or self.part.rotation is None or (self.choice and self.choice.topk < 2):
             return None
         # the start token's key and the payload of the others are apart in a latent too
         if self.content_dims and self.head.has_room(1, payload):
             # a norm rounds both numbers of its product once more
             units = 8 if self.part.rounded_again else 4
             return (lead.gap - lead.rounding - units * 2.0 ** -DIGITS[self.head.format]) / 2
-        if self.part.normed:
+        if self.part.normed or self.choice is not None:
             # a key in one pair alone comes out of a norm longer than in all pairs
             return None
         return (lead.gap - 2 * lead.rounding - slow_turn(self.part.rotation, tokens)) / 2
@@ -220,6 +237,7 @@ class Attending:
         return (
             self.architecture.positions in ("embedded", "none")
             and self.part.rotation is not None
+            and self.choice is None
             and slow_turn(self.part.rotation, tokens) < 0.25
         )
 
@@ -235,21 +253,36 @@ def counted_tokens(architecture: Architecture, index: int) -> int:
     return min(1 << min(bits, 64), MOST_COUNTED) if bits else 0
 
 
-def full_heads(architecture: Architecture) -> Iterator[Attending]:
-    """The full attention, latent attention included, in formats that keep scores exact."""
+def full_heads(architecture: Architecture, *, choosing: bool = False) -> Iterator[Attending]:
+    """The full attention, latent attention included, in formats that keep scores exact; and what
+    reads tokens that an indexer chooses, where one token is asked for at a time.
+    """
     for index in architecture.reading:
         for part in architecture.layers[index]:
-            if part.retrieval_head is not None:
-                yield Attending(architecture, index, part, part.retrieval_head)
+            choice = part.token_choice if choosing else None
+            head = part.retrieval_head if choice is None else choice.head
+            if head is not None:
+                yield Attending(architecture, index, part, head, None, choice)
+
+
+def named(architecture: Architecture) -> str:
+    """What its layers are called that find tokens."""
+    return "full" if any(full_heads(architecture)) else "reading"
 
 
 def finders(
-    architecture: Architecture, *, address: int, payload: int, tokens: int, named: bool = False
+    architecture: Architecture,
+    *,
+    address: int,
+    payload: int,
+    tokens: int,
+    named: bool = False,
+    choosing: bool = False,
 ) -> list[tuple[Attending, Places]]:
     """The full layers whose heads find one of so many tokens, and how."""
     found: list[tuple[Attending, Places]] = []
     same: dict[int, Places] = {}
-    for one in full_heads(architecture):
+    for one in full_heads(architecture, choosing=choosing):
         how = same.get(id(one.part)) or one.places(
             address=address, payload=payload, tokens=tokens, named=named
         )
@@ -265,7 +298,8 @@ def heads_in_turn(
     architecture: Architecture, *wanted: Callable[[Attending], bool]
 ) -> tuple[int, ...] | None:
     """The first full layers that do what is wanted, in turn; None where there are none."""
-    found = in_turn((((one.layer, 0), one) for one in full_heads(architecture)), *wanted)
+    heads = full_heads(architecture, choosing=True)
+    found = in_turn((((one.layer, 0), one) for one in heads), *wanted)
     return None if found is None else tuple(layer for layer, _ in found)
 
 

@@ -129,7 +129,7 @@ def readers(
             score = ceil((ln(seen + 1) + 17) / margin) if margin > 0 else 0
             if not 0 < score <= HIGHEST_SCORE.get(form, 2.0**24):
                 continue
-        heads, index = one.part.sizes()["heads"], one.layer
+        heads, index = one.asks, one.layer
         if index not in found or found[index].heads < heads:
             found[index] = Reader(index, heads, one.window, form, placed.rests_on, score)
     for index, layer in enumerate(architecture) if convolutions else ():
@@ -161,7 +161,7 @@ def slotted(architecture: Architecture, points: int, letters: int) -> dict[int, 
 
 def seeing_heads(architecture: Architecture) -> Iterator[Attending]:
     """Heads that see all tokens, and those that see the last ones."""
-    yield from full_heads(architecture)
+    yield from full_heads(architecture, choosing=True)
     for (index, _), part in each(architecture):
         if not isinstance(part, Window) or part.shared or not part.free_scores:
             continue

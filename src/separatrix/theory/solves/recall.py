@@ -80,15 +80,12 @@ def indexed_retrieval(architecture: Architecture, task: Eva | Index) -> Room | N
         choice = part.token_choice
         if choice is None:
             continue
-        found = Attending(architecture, index, part, choice.head).places(
+        if choice.topk >= task.length:
+            choice = choice._replace(dims=choice.head.head_dim)
+        found = Attending(architecture, index, part, choice.head, None, choice).places(
             address=address + TAGS, payload=payload, tokens=task.length
         )
-        # an indexer that reads every token need not choose
-        every = choice.topk >= task.length
-        if found is None or not (every or (found.address and choice.dims >= address + TAGS)):
-            continue
-        turned = 0 if part.rotation is None else part.rotation.dims
-        if choice.asking is not None and choice.asking < (found.address or turned):
+        if found is None:
             continue
         asked = found.asked or (
             f"{address} address bits and {TAGS} tags of {choice.dims} dimensions of the indexer"
@@ -326,7 +323,7 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
         for second, slow in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue
-            later = (one for one in full_heads(architecture) if one.layer > second)
+            later = (one for one in full_heads(architecture, choosing=True) if one.layer > second)
             flags = (one.layer for one in later if one.flags_carry(task.length + 1))
             third = next(flags, None) if wanted.each else second
             if third is None:
@@ -376,7 +373,7 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
             yield index, NEEDS_NONE
     for one in seeing_heads(architecture):
         seen = min(tokens + 1, one.window or tokens + 1)
-        if one.part.sizes()["heads"] < wanted.before or seen <= wanted.before:
+        if one.asks < wanted.before or seen <= wanted.before:
             continue
         address = bits_of(tokens) + TAGS
         found = one.places(address=address, payload=wanted.letter + 1, tokens=tokens + 1)
@@ -387,10 +384,10 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
 def comparing(
     architecture: Architecture, wanted: Wanted, tokens: int
 ) -> Iterator[tuple[int, Slow | None]]:
-    """The full layers with a head that compares so many bits of contents and reads a token, and how
+    """The layers with a head that compares so many bits of contents and reads a token, and how
     slow pairs do; None where no rotation turns what is compared.
     """
-    for one in full_heads(architecture):
+    for one in full_heads(architecture, choosing=True):
         if wanted.averaged and not one.sums_wide:
             continue
         if one.still(wanted.key, wanted.letter):

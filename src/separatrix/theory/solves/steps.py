@@ -21,6 +21,7 @@ from separatrix.theory.solves.places import (
     finders,
     full_heads,
     heads_in_turn,
+    named,
 )
 from separatrix.theory.solves.recall import (
     START,
@@ -42,7 +43,9 @@ def composition(architecture: Architecture, task: SeqComp) -> Room | None:
     payload = bits_of(task.N(task.L - 1))
     # the address, and a tag for each of the levels 0 to L
     address = payload + task.L + 1
-    heads = finders(architecture, address=address, payload=payload, tokens=task.length)
+    heads = finders(
+        architecture, address=address, payload=payload, tokens=task.length, choosing=True
+    )
     found = {one.layer: how for one, how in heads}
     layers = sorted(found)
     steps, carried = composable(architecture, layers, bits_of(task.m))
@@ -59,7 +62,9 @@ def composition(architecture: Architecture, task: SeqComp) -> Room | None:
         asked = "its last token asks for offsets"
     elif not all(addressed):
         asked = f"{asked} of some, the last token asks for offsets in the others"
-    said = f"{len(layers)} full layers solve it ({how}, each further one follows a step): {asked}"
+    who = counted_as(len(layers), f"{named(architecture)} layer")
+    solve = "solve" if layers[1:] else "solves"
+    said = f"{who} {solve} it ({how}, each further one follows a step): {asked}"
     numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
     if all(addressed):
         numbers["address_bits"] = address
@@ -72,7 +77,8 @@ class Composition(Construction):
     ) -> Words:
         layers = verdict.numbers["full_layers"]
         address = verdict.numbers.get("address_bits")
-        whose = "1 full layer suffices" if layers == 1 else f"{number(layers)} full layers suffice"
+        kind = named(architecture)
+        whose = f"{counted_as(layers, f'{kind} layer')} {'suffices' if layers == 1 else 'suffice'}"
         its = "its" if layers == 1 else "their"
         used = "some by addresses, some by rotations alone"
         if address is not None:
@@ -81,7 +87,7 @@ class Composition(Construction):
             used = "by rotations alone"
         return Words(
             f"{whose}, {used}",
-            "Each full layer takes one step, and one more layer, full or bounded, brings the"
+            f"Each {kind} layer takes one step, and one more layer, full or bounded, brings the"
             " starting point along.",
         )
 
