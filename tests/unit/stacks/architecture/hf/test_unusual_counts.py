@@ -197,7 +197,7 @@ def test_sparse_layers_that_are_not_read_are_refused_with_the_reason() -> None:
     assert "patches" in refusal(BASE | of_bytes)
     # the difference of two softmaxes over values of twice the width tells a reader more than one
     for named in ({"model_type": "diffllama"}, {"architectures": ["DiffLlamaForCausalLM"]}):
-        assert "one softmax from another" in refusal(BASE | HEADS | named)
+        assert "'diffllama'" in refusal(BASE | HEADS | named)
     for kind in ("zaya", "inkling_text", "inkling2_text", "qwen4_exp_text", "glm5_next_text"):
         listed = {"model_type": kind, "layer_types": ["hybrid"] * 6}
         assert f"'{kind}'" in refusal(BASE | HEADS | listed)
