@@ -64,7 +64,7 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("gdn*4", "cgram:n=26,V=8,c=2", "c = 2, V = 8 sizes end at n = 52"),
         ("retnet*4", QUESTIONS["the question first"], "to keep a key"),
         ("full*3", "istree:n=64", "for this task"),
-        ("full*3 @ positions=none", "neighbour:n=4,d=12,V=2", "construction `neighbour`"),
+        ("full*2 @ positions=none", "neighbour:n=4,d=12,V=2", "construction `neighbour`"),
     ],
 )
 def test_what_is_missing_is_named(spec: str, text: str, said: str) -> None:

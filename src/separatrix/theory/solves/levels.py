@@ -35,7 +35,7 @@ class Placed(NamedTuple):
     behind: int
     """The last layer that this takes, -1 for none."""
     layers: tuple[int, ...]
-    """Those that look back, and do nothing else."""
+    """Those that tell places, and do nothing else."""
     many: int
     said: str
     rests_on: tuple[str, ...]
@@ -105,7 +105,7 @@ def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
         return
     used, told, rests_on = told_places(architecture, tokens)
     if told >= tokens:
-        said = f"{len(used)} look back until every token knows its place, " if used else ""
+        said = f"{len(used)} tell every token its place, " if used else ""
         yield Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
     for index in range(1, len(architecture)):
         if counted_tokens(architecture, index) >= tokens:

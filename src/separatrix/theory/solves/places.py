@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_bits, slow_turn
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.stacks.mechanisms.base import Head, TokenChoice
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, in_turn
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, bits_of, in_turn
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -22,11 +22,17 @@ MOST_ADDRESS_BITS = 256
 BY_ROTATIONS = "positions: rotations alone"
 """How the source begins where an offset is asked for."""
 COUNTED = "positions: counted by recurrent layers before, up to {:,} tokens"
+BY_AVERAGES = "positions: counted by equal weights"
+"""How the source begins where full layers count."""
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
 LEAST_LEFT = 1 / 16
 """Of the lead of a bit, where slow pairs compare contents: scores are as many times larger."""
 MOST_COUNTED = 1 << 20
 """Tokens up to which a state in fp32 counts: each adds at least a thirty-second of the last bit."""
+STEP = 96
+"""Counts that one output in bf16 tells apart, up to a number of eight digits that is no less."""
+MOST_CHANNELS = 85
+"""Multiples of 96 of eight digits."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,9 @@ class Attending:
                 f" format resolves: up to {most:,} tokens",
                 counted=True,
             )
+        counting = averaging(self.architecture, self.layer, tokens) if addressable else ()
+        if counting:
+            return Places(address, averages(counting), counted=True)
         return None
 
     def place_lead(self, tokens: int, written: str = "") -> Lead | None:
@@ -251,6 +260,41 @@ def counted_tokens(architecture: Architecture, index: int) -> int:
     """
     _, bits = architecture.counted_before[index]
     return min(1 << min(bits, 64), MOST_COUNTED) if bits else 0
+
+
+def averaging(architecture: Architecture, index: int, tokens: int) -> tuple[int, ...]:
+    """The full layers before layer `index` whose equal weights tell so many tokens their places,
+    behind a start token; none where none are known.
+
+    The average of what the start token alone holds is 1 / (t + 1) after t tokens. In fp32 all of
+    these differ. In bf16 at most t / 128 + 2 in a row are alike, and a second layer averages over
+    these and the start token: one channel for every 96 tokens tells how many there are.
+    """
+    found: tuple[int, ...] = ()
+    alike = tokens // 128 + 2
+    bits = bits_of(128 * bits_of(tokens + 1) + 1)
+    known = architecture.positions == "none" and tokens <= MOST_COUNTED
+    for layer in range(index) if known else ():
+        for part in architecture.layers[layer]:
+            if not isinstance(part, Full) or not part.causal or part.normed or part.rotation:
+                continue
+            if not part.free_scores or part.accumulator_bits < 32:
+                continue
+            if part.format in WIDE:
+                return (layer,)
+            room = part.head_dim > bits and alike <= STEP * min(part.dv, MOST_CHANNELS)
+            if part.format == "bf16" and found and found[0] < layer and room:
+                return (*found, layer)
+            if part.format == "bf16":
+                found = found or (layer,)
+    return ()
+
+
+def averages(counting: tuple[int, ...]) -> str:
+    """That these layers tell places."""
+    layers = counted_as(len(counting), "full layer")
+    divided = "; sums divide once, in the end" if counting[1:] else ""
+    return f"{BY_AVERAGES} of {layers} before it, behind a start token{divided}"
 
 
 def full_heads(architecture: Architecture, *, choosing: bool = False) -> Iterator[Attending]:

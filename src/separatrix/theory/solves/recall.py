@@ -26,9 +26,12 @@ from separatrix.tasks import (
 from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.places import (
+    BY_AVERAGES,
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
     Attending,
+    averages,
+    averaging,
     down,
     finders,
     full_heads,
@@ -139,7 +142,7 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     looks = ""
     if used:
         named = ", ".join(f"{index + 1}" for index in used)
-        looks = f"{len(used)} (layers {named}) look back until every token knows its place, "
+        looks = f"{len(used)} (layers {named}) tell every token its place, "
     said = (
         f"{len(used) + 2} layers solve it: {looks}layer {first + 1} finds the mark, layer"
         f" {second + 1} looks up values by {address} address bits"
@@ -167,7 +170,11 @@ def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int
         if told < tokens and (more := fetched(found[index], told)) > 1:
             used.append(index)
             told *= more
-    return used, told, tuple(dict.fromkeys(found[index].rests_on for index in used))
+    sources = tuple(dict.fromkeys(found[index].rests_on for index in used))
+    counting = averaging(architecture, len(architecture), tokens)
+    if counting and (told < tokens or any(said.startswith(BY_AVERAGES) for said in sources)):
+        return [*counting], tokens, (averages(counting),)
+    return used, told, sources
 
 
 def digit_layers(
@@ -319,7 +326,7 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
     wanted = wanted_by(task)
     if wanted is None or (wanted.averaged and wanted.letter * task.length > MOST_AVERAGED):
         return None
-    for first, rests_on in bringing(architecture, wanted, task.length):
+    for first, rests_on in sorted(bringing(architecture, wanted, task.length)):
         for second, slow in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue

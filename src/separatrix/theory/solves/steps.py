@@ -296,8 +296,8 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
         return None
     layers = len(used) + 1 + len(searching) + len(jumps)
     said = (
-        f"{layers} layers solve it: {len(used)} look back until every token knows its place, layer"
-        f" {first + 1} brings every token the one before it, {len(searching)} look digit by digit"
+        f"{layers} layers solve it: {len(used)} tell every token its place, layer {first + 1}"
+        f" brings every token the one before it, {len(searching)} look digit by digit"
         f" for the latest one of the same letter ({held} bits compared), and {len(jumps)} double"
         " the hops"
     )
