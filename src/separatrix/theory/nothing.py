@@ -104,7 +104,8 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
             "capped scores: their leads not worked out",
         )
     n = task.length
-    rounded = _rounded(full, n)
+    chosen = [part for layer in architecture for part in layer if part.group == "indexed"]
+    rounded = _rounded(full or chosen, n)
     if rounded is not None:
         return rounded
     wanted = wanted_by(task)
@@ -137,14 +138,14 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
 
 
 def _rounded(full: list[Mechanism], tokens: int) -> Words | None:
-    """Which number formats keep full layers from all constructions; None where some are known."""
+    """Which number formats keep layers from all constructions; None where some are known."""
     if not full or any(part.formats <= EXACT_FORMATS for part in full):
         return None
     formats = sorted({name for part in full for name in part.formats} - EXACT_FORMATS)
     named = " and ".join(formats)
     said = (
-        f"its full layers keep numbers in {named}: what rounding takes of a score's lead is worked"
-        " out for fp64, fp32, bf16 and fp16 alone"
+        f"its reading layers keep numbers in {named}: what rounding takes of a score's lead is"
+        " worked out for fp64, fp32, bf16 and fp16 alone"
     )
     turned = next((part.rotation for part in full if part.rotation is not None), None)
     lead = selection_lead(turned, tokens, "bf16") if turned and tokens <= MOST_OFFSETS else None
