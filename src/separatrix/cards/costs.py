@@ -1,5 +1,5 @@
 """What an architecture costs when it is served: operations and memory traffic per token, sequences
-that fit in a memory, all in exact integers; and from which contexts one costs less than another.
+that fit in a memory, all in exact integers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
 from separatrix.core.numbers.first_size import first_size
-from separatrix.core.numbers.growth import Growth, Since, signs, total_signs
+from separatrix.core.numbers.growth import Growth
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.engines import Engine
 from separatrix.stacks.architecture.settings import Settings
@@ -218,10 +218,8 @@ def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:
 class _Grown(NamedTuple):
     """Sums over the layers of a stack."""
 
-    decode: Growth
     prefill: Growth
     fetched: Growth
-    kept: Growth
 
     @classmethod
     def of(cls, architecture: Architecture) -> _Grown | None:
@@ -229,73 +227,8 @@ class _Grown(NamedTuple):
         parts = [(part, times) for layer, times in architecture.counted() for part in layer]
         if not all(part.grows_as_told for part, _ in parts):
             return None
-        found = cls(Growth(), Growth(), Growth(), Growth())
+        found = cls(Growth(), Growth())
         for part, times in parts:
-            own = (part.work(), part.prefill_work(), part.fetched(), part.kept())
-            found = cls(*(total + more * times for total, more in zip(found, own, strict=True)))
+            prefill, fetched = part.prefill_work() * times, part.fetched() * times
+            found = cls(found.prefill + prefill, found.fetched + fetched)
         return found
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """From which contexts on the first of two designs has less of something (-1), as much (0), or
-    more (1), up to 10^12 tokens.
-    """
-
-    what: str
-    """A key of `MEASURES`."""
-    since: tuple[Since, ...] | None
-    """None where they take turns block by block."""
-
-
-MEASURES = {
-    "decode": "mixing, to decode a token",
-    "decode_whole": "all operations to decode a token",
-    "prefill": "mixing, to read a prompt",
-    "prefill_whole": "all operations to read a prompt",
-    "fetched": "bytes read to decode a token",
-    "kept": "bytes of cache for each sequence",
-    "sequences": "memory for each sequence",
-}
-"""What is compared, in words; for `sequences`, the share of the memory beside the weights that one
-takes: where it is less, more sequences fit.
-"""
-
-
-def crossings(
-    first: Architecture, second: Architecture, servings: tuple[Serving, Serving]
-) -> tuple[Crossing, ...]:
-    """Where two designs change places. Empty where one does not say how it grows."""
-    one, other = _Grown.of(first), _Grown.of(second)
-    if one is None or other is None:
-        return ()
-    known = (first.weights, second.weights)
-    served = (servings[0].of(first), servings[1].of(second))
-    if (served[0].weights is None) != (served[1].weights is None):
-        # weights of one alone would decide nothing
-        served = (replace(served[0], weights=None), replace(served[1], weights=None))
-    read = [own.read(weights) for own, weights in zip(served, known, strict=True)]
-    bits = read[0] - read[1]
-    decode, prefill, fetched, kept = (mine - its for mine, its in zip(one, other, strict=True))
-    caches = fetched * served[0].batch
-    found = {
-        "decode": signs(decode, LONGEST_CONTEXT),
-        "prefill": total_signs(prefill, LONGEST_CONTEXT),
-        "fetched": signs(caches * bits.denominator + Growth(bits.numerator), LONGEST_CONTEXT),
-    }
-    if known[0] is not None and known[1] is not None:
-        # maps, MLPs and experts; the head only where a token is decoded
-        whole, prompts = (
-            Growth(known[0].operations(head=head) - known[1].operations(head=head))
-            for head in (True, False)
-        )
-        found["decode_whole"] = signs(decode + whole, LONGEST_CONTEXT)
-        found["prefill_whole"] = total_signs(prefill + prompts, LONGEST_CONTEXT)
-    rooms = (served[0].room, served[1].room)
-    if rooms[0] is None or rooms[1] is None or min(rooms[0], rooms[1]) <= 0:
-        found["kept"] = signs(kept, LONGEST_CONTEXT)
-    else:
-        # as many more sequences of the one fit as its caches take less of its room
-        shares = one.kept * rooms[1] - other.kept * rooms[0]
-        found["sequences"] = signs(shares, LONGEST_CONTEXT)
-    return tuple(Crossing(what, found[what]) for what in MEASURES if what in found)

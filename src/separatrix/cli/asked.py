@@ -9,12 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from separatrix.cards import CardFacts, card_facts
 from separatrix.cards.apart import Curve, few_contexts, recall_curve
-from separatrix.cards.costs import Serving, crossings
+from separatrix.cards.costs import Serving
 from separatrix.cards.design.search import DesignResult
 from separatrix.cards.design.search import design as search
 from separatrix.cards.design.space import Choices, space_of, task_for_context
@@ -22,7 +21,6 @@ from separatrix.cards.facts import MEASURED
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.card import card_document, card_json, why_document
 from separatrix.cli.report.compare import compare_json, compared_why_document, comparison_document
-from separatrix.cli.report.costs import Pair
 from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import MissingExtraError, SizeError
 from separatrix.core.evidence.records import Verdict
@@ -85,8 +83,6 @@ class Cards(Shown):
 
     facts: tuple[CardFacts, ...]
     stacks: tuple[Architecture, ...]
-    servings: tuple[Serving, ...]
-    """What each is served with."""
     why: str = ""
     """The question or topic that is opened in place of the screen, or `MEASURED`: what training
     found of these very layouts is told as well; "" for none.
@@ -109,13 +105,13 @@ class Cards(Shown):
         why: str = "",
         drawn: str = "",
     ) -> Cards:
-        """At one context, and who chose it."""
+        """At one context, who chose it, and what each is served with."""
         served = tuple(servings) or (Serving(),) * len(stacks)
         facts = (
             card_facts(stack, context, context_from=chosen, serving=serving)
             for stack, serving in zip(stacks, served, strict=True)
         )
-        return cls(tuple(facts), tuple(stacks), served, why, drawn)
+        return cls(tuple(facts), tuple(stacks), why, drawn)
 
     def __repr__(self) -> str:
         names = " and ".join(one.name for one in self.facts)
@@ -128,9 +124,9 @@ class Cards(Shown):
         if not others:
             shown = why_document(one, why) if why else card_document(one)
         elif why:
-            shown = compared_why_document(self.facts, self._curves(), self._pairs(), why)
+            shown = compared_why_document(self.facts, self._curves(), why)
         else:
-            shown = comparison_document(self.facts, self._pairs())
+            shown = comparison_document(self.facts)
         if self.measured:
             from separatrix.cli.report.tried import measured_document
 
@@ -139,9 +135,7 @@ class Cards(Shown):
 
     def to_json(self) -> dict[str, Any]:
         one, *others = self.facts
-        found = (
-            compare_json(self.facts, self._curves(), self._pairs()) if others else card_json(one)
-        )
+        found = compare_json(self.facts, self._curves()) if others else card_json(one)
         if self.measured:
             from separatrix.cli.report.tried import measured_json
 
@@ -152,15 +146,6 @@ class Cards(Shown):
         """What each recalls at the most, over contexts."""
         contexts = few_contexts(self.stacks, self.facts[0].context)
         return [recall_curve(stack, contexts) for stack in self.stacks]
-
-    def _pairs(self) -> list[Pair]:
-        """Every two models that say how they grow, and where their costs cross."""
-        pairs: list[Pair] = []
-        numbered = zip(map(str, self.stacks), self.stacks, self.servings, strict=True)
-        for (name, one, served), (other_name, other, other_served) in combinations(numbered, 2):
-            if found := crossings(one, other, (served, other_served)):
-                pairs.append(Pair((name, other_name), found))
-        return pairs
 
     def rows(self) -> list[dict[str, Any]]:
         return [

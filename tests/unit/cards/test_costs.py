@@ -1,6 +1,4 @@
-"""What serving costs: figures derived by hand from the sizes of released models, and where the
-costs of two designs cross.
-"""
+"""What serving costs: figures derived by hand from the sizes of released models."""
 
 from __future__ import annotations
 
@@ -11,9 +9,8 @@ from pathlib import Path
 import pytest
 from support.each import each
 
-from separatrix.cards.costs import Crossing, Serving, costs, crossings
+from separatrix.cards.costs import Serving, costs
 from separatrix.core.errors import ConfigError, SeparatrixError, SizeError, UnknownNameError
-from separatrix.core.numbers.growth import Since
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config, read_config
 from separatrix.stacks.architecture.released import PRESETS
@@ -23,11 +20,6 @@ from separatrix.stacks.architecture.settings import Settings
 MIB = 8 * 2**20
 GIB = 1024 * MIB
 PLAIN = Serving()
-
-
-def crossed(first: Architecture, second: Architecture, *servings: Serving) -> dict[str, Crossing]:
-    both = (servings[0], servings[-1]) if servings else (PLAIN, PLAIN)
-    return {crossing.what: crossing for crossing in crossings(first, second, both)}
 
 
 def test_qwen3_next_by_hand() -> None:
@@ -107,76 +99,6 @@ def test_contexts_stand_around_the_one_asked() -> None:
     assert [cost.context for cost in costs(stack, 4096, PLAIN).at] == [256, 4096, 65_536]
     assert [cost.context for cost in costs(stack, 3, PLAIN).at] == [3, 48]
     assert [cost.context for cost in costs(stack, 10**12, PLAIN).at] == [10**12 // 16, 10**12]
-
-
-def test_one_crossing_by_hand() -> None:
-    """Llama in fp8 keeps 65,536 bytes per token, Qwen3-Next 12,288 and 77,266,944 of states, which
-    are 1,451.08 times the difference.
-    """
-    kv = Settings.parse(["kv=fp8"])
-    models = (preset("qwen3-next-80b", settings=kv), preset("llama-3.1-8b", settings=kv))
-    assert 1451 * (65_536 - 12_288) < 77_266_944 < 1452 * (65_536 - 12_288)
-    found = crossed(*models)
-    assert found["kept"].since == (Since(1, 1), Since(1452, -1))
-    # 14.0 GiB of weights are read at each step, and 6.6 GiB where 10 of 512 experts are
-    assert found["fetched"].since == (Since(1, -1),)
-    # 131,072 - 49,152 / 4 * ... operations per token: 4 * 32 * 32 * 128 against 4 * 12 * 16 * 256
-    slope = 4 * (32 * 32 * 128 - 12 * 16 * 256)
-    constant = 36 * (7 * 32 * 128 * 128 + 8 * 8192)
-    first = constant // slope + 1
-    assert found["decode"].since == (Since(1, 1), Since(first, -1))
-    # the mean over a prompt of n is that at (n + 1) / 2
-    assert found["prefill"].since == (Since(1, 1), Since(2 * constant // slope, -1))
-
-
-def test_weights_and_batch_move_the_crossing_of_what_is_read() -> None:
-    """One keeps 4 bytes per token and has 100 bytes of weights, the other 2 and 500."""
-    one = Architecture.parse("full @ heads=1, head_dim=1, bf16")
-    two = Architecture.parse("full @ heads=1, head_dim=1, p8")
-    for batch, first in ((1, 201), (4, 51)):
-        servings = (Serving(weights=800, batch=batch), Serving(weights=4000, batch=batch))
-        since = crossed(one, two, *servings)["fetched"].since
-        assert since == (Since(1, -1), Since(first - 1, 0), Since(first, 1))
-
-
-def test_rooms_of_different_weights_decide_who_holds_more() -> None:
-    """Windows of 100 and of 300 tokens, 4 bytes each; the first leaves a fifth of the room that the
-    second does: it holds more only while its cache is less than a fifth, which is never.
-    """
-    one = Architecture.parse("window(size=100) @ heads=1, head_dim=1, bf16")
-    two = Architecture.parse("window(size=300) @ heads=1, head_dim=1, bf16")
-    tight, wide = Serving(8 * 10_000, 8 * 8_000), Serving(8 * 10_008, 8 * 8)
-    assert crossed(one, two, tight, wide)["sequences"].since == (Since(1, 1),)
-    # with as much room both hold as many until the smaller window is full
-    assert crossed(one, two, wide)["sequences"].since == (Since(1, 0), Since(101, -1))
-    # half of the room: 4 min(t, 100) against twice as much of 4 min(t, 300), alike at t = 200
-    half = Serving(8 * 10_000, 8 * 5_000)
-    assert crossed(one, two, half, wide)["sequences"].since == (
-        Since(1, 1),
-        Since(200, 0),
-        Since(201, -1),
-    )
-
-
-@pytest.mark.slow
-def test_several_crossings_are_all_found() -> None:
-    """A window of 100 tokens with twice as wide heads against full attention and a state: counted
-    token by token.
-    """
-    one = Architecture.parse("window(size=100) @ heads=2, head_dim=4, bf16")
-    two = Architecture.parse("chunked(size=400) + gdn @ heads=1, head_dim=3, bf16")
-    three = Architecture.parse("sparse(block=16, topk=2) @ heads=2, head_dim=3, bf16")
-    four = Architecture.parse("loglinear + window(size=50) @ heads=2, head_dim=3, bf16")
-    for first, second in ((one, two), (one, three), (two, three), (three, four), (one, four)):
-        found = crossed(first, second)
-        for what, amount in (("decode", "flops"), ("kept", "cache_bits")):
-            since = found[what].since
-            assert since is not None
-            ends = [*(one.token for one in since[1:]), 2000]
-            for (start, sign), end in zip(since, ends, strict=False):
-                for t in range(start, min(end, 2000)):
-                    here = [getattr(stack, amount)(t) for stack in (first, second)]
-                    assert (here[0] > here[1]) - (here[0] < here[1]) == sign, (what, t)
 
 
 @each(
@@ -332,17 +254,6 @@ def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     for silent in ({}, {"metadata": {}}, [], {"metadata": 3}):
         index.write_text(json.dumps(silent))
         assert read_config(tmp_path).weight_bits is None
-
-
-def test_whole_tokens_cross_elsewhere_than_mixing() -> None:
-    """gpt-oss-20b has 3.6 G weights to meet, and a window in every second layer; Qwen3 8B 7.6 G."""
-    found = crossed(preset("gpt-oss-20b"), preset("qwen3-8b"))
-    assert found["decode_whole"].since == (Since(1, -1),)
-    small = preset("qwen3-next-80b")
-    pair = crossed(small, preset("llama-3.1-8b"))
-    # fewer weights from the first token on; mixing takes more of states up to 410 tokens
-    assert pair["decode_whole"].since == (Since(1, -1),)
-    assert pair["decode"].since == (Since(1, 1), Since(411, -1))
 
 
 def test_files_that_tell_no_weights_are_left_as_they_are() -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
 
-from separatrix.cards.costs import Crossing
 from separatrix.cli.main import run
-from separatrix.cli.report.costs import Pair, crossed, crossings_json
-from separatrix.core.numbers.growth import Since
 
 LLAMA = "full*32 @ heads=32, kv_heads=8, head_dim=128, fp8"
 """The layers of Llama 3.1 8B, with keys and values in 8 bits."""
@@ -66,50 +62,6 @@ def test_a_stack_without_a_cache_fits_any_number_of_times(
     text = " ".join(told(capsys, "analyze", "mlp*2", "--memory", "1GiB", "--weights", "0").split())
     assert "any number" in text
     assert "up to 10^12 tokens" in text
-
-
-def test_compare_names_the_context_at_which_two_designs_change_places(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A window of 100 tokens keeps as much as full attention of the same heads up to 100."""
-    monkeypatch.setenv("COLUMNS", "200")
-    full = "full @ format=bf16, head_dim=4, heads=1"
-    window = "window @ format=bf16, head_dim=4, heads=1, size=100"
-    text = told(capsys, "compare", full, window, "--memory", "1MiB", "--weights", "1KiB")
-    said = "alike up to 100; the second less from 101 on"
-    assert said not in text  # so early it is no matter
-    text = told(
-        capsys, "compare", full, window, "--memory", "1MiB", "--weights", "1KiB", "--why", "costs"
-    )
-    for title in (
-        "mixing, to decode a token",
-        "mixing, to read a prompt",
-        "bytes read to decode a token",
-        "memory for each sequence",
-    ):
-        assert f"{title}: {said}" in " ".join(text.split())
-    found = data(capsys, "compare", full, window)["crossings"]
-    assert found[0]["models"] == [full, window]
-    assert found[0]["kept"] == [{"from": 1, "less": None}, {"from": 101, "less": 1}]
-
-
-def test_crossings_in_words() -> None:
-    names = ("A", "B")
-    assert ": A less " in crossed(Crossing("decode", (Since(1, -1),)), names)
-    assert ": alike " in crossed(Crossing("decode", (Since(1, 0),)), names)
-    several = Crossing("decode", (Since(1, 1), Since(7, 0), Since(8, -1), Since(1000, 1)))
-    pieces = crossed(several, names).partition(": ")[2].split("; ")
-    assert [re.findall(r"^\w+|\d[\d,]*", one) for one in pieces] == [
-        ["B", "6"],
-        ["alike", "7"],
-        ["A", "8", "999"],
-        ["B", "1,000"],
-    ]
-    assert "less at 1; " in crossed(Crossing("decode", (Since(1, 1), Since(2, 0))), names)
-    assert "take turns" in crossed(Crossing("decode", None), ("A" * 30, "B"))
-    found = crossings_json([Pair(names, (several, Crossing("kept", None)))])[0]
-    assert found["kept"] is None
-    assert found["decode"][1:3] == [{"from": 7, "less": None}, {"from": 8, "less": 0}]
 
 
 def test_every_model_may_have_weights_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,14 +21,12 @@ from separatrix.cli.report.card import (
     tokens,
     topics,
 )
-from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
+from separatrix.cli.report.costs import cost_rows
 from separatrix.core.document import Cells, Document, Fold, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import format_bytes
 
 COSTS = "Costs"
-EARLY = 1_024
-"""Tokens within which it is no matter that costs cross."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,9 @@ def _row(part: str, asked: Asked) -> Aligned:
     return Aligned(part, asked.asks, tuple(row.answer for row in asked.answers))
 
 
-def compare_json(
-    cards: Sequence[CardFacts], curves: Sequence[Curve] = (), pairs: Sequence[Pair] = ()
-) -> dict[str, Any]:
-    """The cards as `analyze --json` gives them, what separates them, the rows that differ, how many
-    random facts each model recalls at the most (null: no bound) and by storing what fits, and where
-    costs cross.
+def compare_json(cards: Sequence[CardFacts], curves: Sequence[Curve] = ()) -> dict[str, Any]:
+    """The cards as `analyze --json` gives them, what separates them, the rows that differ, and how
+    many random facts each model recalls at the most (null: no bound) and by storing what fits.
     """
     return {
         "context": cards[0].context,
@@ -69,7 +64,6 @@ def compare_json(
             "at_most": [[_share(point.at_most) for point in curve] for curve in curves],
             "stored": [[_share(point.stored) for point in curve] for curve in curves],
         },
-        "crossings": crossings_json(pairs),
         "rows": [
             {"part": row.part, "row": row.label, "cells": list(row.cells), "differs": row.differs}
             for row in (*aligned(cards), *_recalled(curves))
@@ -77,19 +71,14 @@ def compare_json(
     }
 
 
-def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) -> Document:
+def comparison_document(cards: Sequence[CardFacts]) -> Document:
     """What separates the models, as many beside each other as the width has room for."""
     asked, priced = asked_of_all(cards), list(_priced(cards))
     rows = [_row(title, one) for kind, title in HOW.items() for one in asked if one.kind == kind]
     rows += [row for row in priced if row.differs]
     alike = [one.asks for one in asked if not one.kind]
     alike += [row.label for row in priced if not row.differs]
-    notes = [
-        crossed(crossing, pair.names)
-        for pair in pairs
-        for crossing in pair.crossings
-        if len(cards) == 2 and any(since.token > EARLY for since in crossing.since or ())
-    ]
+    notes: list[str] = []
     context = tokens(cards[0].context)
     values = [f"{n:,}" for n in dict.fromkeys(values_of(facts.architecture) for facts in cards)]
     if len(values) > 1:
@@ -124,19 +113,16 @@ def compared_page(cards: Sequence[CardFacts]) -> list[Part]:
 
 
 def compared_why_document(
-    cards: Sequence[CardFacts], curves: Sequence[Curve], pairs: Sequence[Pair], asked: str
+    cards: Sequence[CardFacts], curves: Sequence[Curve], asked: str
 ) -> Document:
-    """What stands behind a question or a topic, model by model, then what they share: how many
-    random facts each recalls over contexts, and where costs cross.
+    """What stands behind a question or a topic, model by model, then how many random facts each
+    recalls over contexts.
     """
     none: list[Part] = [Line("no theorem here speaks of it")]
     parts = of_each(cards, (opened(facts, asked) or none for facts in cards))
     rows = list(_recalled(curves)) if asked in ("recall", ALL) else []
     if rows:
         parts += [Heading(), _table(cards, rows)]
-    for pair in pairs if asked in ("costs", ALL) else ():
-        parts.append(Heading(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens"))
-        parts += [Line(f"  {crossed(crossing, pair.names)}") for crossing in pair.crossings]
     return Document(*parts)
 
 

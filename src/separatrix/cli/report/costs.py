@@ -1,23 +1,14 @@
-"""Costs of serving, and where they cross, as a card, a comparison and machines show them."""
+"""Costs of serving, as a card, a comparison and machines show them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
-from separatrix.cards.costs import MEASURES, CostAt, Costs, Crossing, Serving
+from separatrix.cards.costs import CostAt, Costs, Serving
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, bytes_of, format_bytes, format_count
 from separatrix.stacks.architecture.weights import Weights
-
-
-class Pair(NamedTuple):
-    """Two designs by name, and where their costs cross."""
-
-    names: tuple[str, str]
-    crossings: Sequence[Crossing]
-
 
 EXPLAINED = (
     "Decode: scores and weighted values over what the token sees, indexers, states and short"
@@ -29,7 +20,6 @@ EXPLAINED = (
 )
 """What each row counts, in plain English."""
 UNKNOWN = "not known"
-_LONGEST_NAME = 24
 ANY = "any number"
 MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
 
@@ -150,49 +140,6 @@ def _serving_json(costs: Costs) -> dict[str, Any]:
             "said": costs.engine,
         }
     return found
-
-
-def crossed(crossing: Crossing, names: tuple[str, str]) -> str:
-    """What is compared, and which of two has less from which context on: "bytes read: A less up to
-    1,023 tokens; alike at 1,024; B less from 1,025 on". Long names are not said each time.
-    """
-    if max(map(len, names)) > _LONGEST_NAME or names[0] == names[1]:
-        names = ("the first", "the second")
-    what = MEASURES[crossing.what]
-    if crossing.since is None:
-        return f"{what}: they take turns, block by block: no context from which one stays below"
-    who = {-1: f"{names[0]} less", 0: "alike", 1: f"{names[1]} less"}
-    ends = [since.token - 1 for since in crossing.since[1:]]
-    pieces: list[str] = []
-    for (token, sign), end in zip_longest(crossing.since, ends):
-        many = f"from {token:,} on" if end is None else f"from {token:,} to {end:,}"
-        where = f"up to {end:,}" if token == 1 and end else many
-        pieces.append(f"{who[sign]} {f'at {end:,}' if token == end else where}")
-    if not ends:
-        pieces = [f"{who[crossing.since[0].sign]} at every context: they never cross"]
-    return f"{what}: {'; '.join(pieces)}"
-
-
-def crossings_json(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-    """From which contexts on which of two designs has less: "less" is 0 or 1, the design's place in
-    "models", or null where both have as much. "since" is null where they take turns.
-    """
-    return [
-        {
-            "models": list(names),
-            "up_to": LONGEST_CONTEXT,
-            **{
-                crossing.what: None
-                if crossing.since is None
-                else [
-                    {"from": since.token, "less": {-1: 0, 0: None, 1: 1}[since.sign]}
-                    for since in crossing.since
-                ]
-                for crossing in found
-            },
-        }
-        for names, found in pairs
-    ]
 
 
 def _fits(costs: Costs) -> str:

@@ -94,7 +94,7 @@ def test_equal_layouts_are_separated_by_nothing() -> None:
 
 @each("asked", ["recall", "question-first", "memory", "costs", "assumptions", "all"])
 def test_what_stands_behind_it_is_opened(asked: str) -> None:
-    text = compared_why_document(cards(MODELS, 8192), (), (), asked).text(80)
+    text = compared_why_document(cards(MODELS, 8192), (), asked).text(80)
     assert max(map(len, text.splitlines())) <= 80
     assert all(model in " ".join(text.split()) for model in MODELS)
 
