@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from importlib import import_module
 from inspect import getdoc
 from math import isnan
 from pathlib import Path
@@ -42,12 +41,6 @@ _TYPE = re.compile(
     r"(?P<word>word )?(?P<kind>\w+)(?P<many>\*?)(?P<needed>[?!]?)"
     r"(?: (?P<low>[\d.]+?)?\.\.(?P<high>[\d.]+)?)?(?: = (?P<default>.*))?"
 )
-_COMPLETES = {
-    "task": "tasks",
-    "target": "mechanisms",
-    **dict.fromkeys(("model", "models", "base", "config", "layouts"), "presets"),
-}
-"""What the shell completes of an option or word, unless its row in the table says it."""
 _NAMES = {"json": "as_json", "import": "imports", "dry-run": "dry_run"}
 """Options -> what a command finds them under, where it is another name."""
 
@@ -75,8 +68,6 @@ def _declared(name: str, row: Any) -> click.Parameter:
     if match["low"] or match["high"]:
         ends = (None if end is None else _KINDS[kind](end) for end in match.group("low", "high"))
         more["type"] = _RANGES[kind](*ends)
-    if done := more.pop("complete", _COMPLETES.get(name, "")):
-        more["autocompletion"] = _completing(done)
     if name == "import":
         more["callback"] = _import_all
     if match["word"]:
@@ -111,27 +102,6 @@ KINDS = {
     "experiments": "what training found, beside what is proved",
 }
 """Kind of `list` -> what its table tells; separatrix.cli.report has a file for each."""
-
-
-def names(kind: str) -> list[str]:
-    """The first column of a kind's table."""
-    rows = import_module(f"separatrix.cli.report.{kind}").rows()
-    return [next(iter(row.values())) for row in rows]
-
-
-def _completing(what: str) -> Callable[[click.Context, list[str], str], list[str]]:
-    """What the shell completes: a kind's names; `kinds` themselves; `trained`: what `train` takes
-    by name; `named`: names of the kind that stands before. A file or a spec is not completed.
-    """
-
-    def beginning(context: click.Context, words: list[str], incomplete: str) -> list[str]:
-        if what == "kinds":
-            return list(KINDS)
-        before = context.params.get("kind") or ""
-        kinds = {"trained": ["presets", "experiments"], "named": [before]}.get(what, [what])
-        return [name for kind in kinds if kind in KINDS for name in names(kind)]
-
-    return beginning
 
 
 class _Command(TyperCommand):
