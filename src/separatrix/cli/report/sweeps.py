@@ -36,10 +36,14 @@ def best_rows(summary: Summary) -> list[Row]:
     formats = list(dict.fromkeys(name for cell in cells for name in cell.run.formats))
     chosen = any(len(cell.rates) > 1 for cell in cells)
     several = any(cell.several for cell in cells)
+    unequal = len({cell.parameters for cell in cells} - {None}) > 1
     rows: list[Row] = []
     for cell in cells:
         best, run, proved, at_most = cell.best, cell.run, cell.proved, ceiling(cell)
-        row = {"cell": cell.label, "rate": NONE if best is None else f"{best.learning_rate:g}"}
+        row = {"cell": cell.label}
+        if unequal:
+            row["parameters"] = NONE if cell.parameters is None else f"{cell.parameters:,}"
+        row["rate"] = NONE if best is None else f"{best.learning_rate:g}"
         row["median"] = _median(best and best.accuracy)
         if several:
             row["whole prompts"] = _median(best and best.whole)
@@ -144,10 +148,6 @@ def notes(summary: Summary) -> Iterator[str]:
             " `separatrix train GRID.yaml --retry` trains them again."
         )
     yield from (f"{text}." for text in dict.fromkeys(cell.repeats for cell in cells) if text)
-    for cell in cells:
-        if cell.unequal is not None:
-            beside = f" beside {cell.unequal.beside}" if cell.unequal.beside else ""
-            yield f"No equal comparison: {cell.label}{beside}: {'; '.join(cell.unequal.points)}."
     if any(ceiling(cell) is not None for cell in cells):
         yield "at most: no weights answer more of random questions (Theorem A)."
     if any(cell.proved is not None for cell in cells):
@@ -202,7 +202,6 @@ def _cell_data(cell: Measured) -> dict[str, Any]:
         "chance": str(cell.chance),
         "proved": None if cell.proved is None else vars(cell.proved),
         "repeats": cell.repeats,
-        "unequal": None if cell.unequal is None else vars(cell.unequal),
         "rates": [_rate_data(cell, rate) for rate in cell.rates],
         "best": None
         if best is None

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.core.errors import SeparatrixError, SizeError, UnknownNameError, first_line
+from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.outcome import Outcome, share
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.evidence.rule import comparison, needed
@@ -38,8 +38,6 @@ from separatrix.core.numbers.seeds import Spread
 from separatrix.core.numbers.wilson import wilson
 from separatrix.tasks import parse_task
 from separatrix.tasks.resized import repeats
-from separatrix.training.compare import unequal
-from separatrix.training.flops import training_flops
 from separatrix.training.record import drawn
 from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import Proved, label, proved, varied
@@ -171,16 +169,6 @@ class HeldOut(NamedTuple):
     accuracy: Fraction
 
 
-@dataclass(frozen=True)
-class Unequal:
-    """A training that differs from the one that it is compared with."""
-
-    beside: str
-    """The other's label; "" where it cannot be compared with any."""
-    points: tuple[str, ...]
-    """In what, in words: "steps 1,000 and 2,000"."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """A cell: a stack on a task with everything but seed and learning rate the same."""
@@ -194,8 +182,6 @@ class Measured:
     """None where the stack or the task is not known here."""
     repeats: str
     """A sentence where test prompts had been trained on; "" where hardly any had."""
-    unequal: Unequal | None = None
-    """In what its training differs from that of the stack that it is compared with."""
     needed: int = 0
     """The steps that the rule of stopping asks for, where seeds are unsolved that had fewer."""
 
@@ -262,11 +248,6 @@ class Measured:
             if len(places) and (first := rate.load([int(places[0])])[0].outcome):
                 return first.parameters
         return None
-
-    @property
-    def most_seeds(self) -> int:
-        """At the rate that has most."""
-        return max(len(rate.counts.seeds) for rate in self.rates)
 
     @property
     def chance(self) -> Fraction:
@@ -373,10 +354,8 @@ def summary(name: str, path: Path, keys: Sequence[str] | None = None) -> Summary
     return Summary(
         name=name,
         cells=tuple(
-            replace(cell, unequal=points, needed=steps)
-            for cell, points, steps in zip(
-                measured, _differences(measured), _needed(measured), strict=True
-            )
+            replace(cell, needed=steps)
+            for cell, steps in zip(measured, _needed(measured), strict=True)
         ),
         versions=tuple(sorted(filter(None, versions))),
     )
@@ -397,61 +376,6 @@ def _needed(cells: Sequence[Measured]) -> list[int]:
         steps = needed([slowest[key]]) if key else 0
         missed = any(not rate.right.all() for rate in cell.rates)
         found.append(steps if missed and cell.run.steps < steps else 0)
-    return found
-
-
-def _differences(cells: Sequence[Measured]) -> list[Unequal | None]:
-    """For each cell, in what its training differs from that of the first stack on the same task:
-    None where nothing does, for the first stack itself, and before the parameters are known.
-
-    Of the cells of that stack the one is taken from which it differs in the fewest points.
-    """
-    firsts: dict[str, list[Measured]] = {}
-    found: list[Unequal | None] = []
-    for cell in cells:
-        known = firsts.setdefault(cell.run.task, [])
-        points: Unequal | None = None
-        if cell.parameters is not None:
-            try:
-                points = _beside(known, cell, cell.parameters)
-            except UnknownNameError as error:
-                unknown = str(error).partition(" at position")[0]
-                points = Unequal("", (f"{unknown}, so nothing is compared; --import names it",))
-            except SizeError as error:
-                # trained by code whose models were others
-                points = Unequal("", (first_line(error),))
-        found.append(points)
-    return found
-
-
-def _beside(known: list[Measured], cell: Measured, parameters: int) -> Unequal | None:
-    """A cell beside those of the first stack on its task, one of which it becomes if it is one."""
-    if not known or known[0].run.architecture == cell.run.architecture:
-        # of models that are others nothing is compared
-        training_flops(cell.run, parameters)
-        known.append(cell)
-        return None
-    said = [
-        (
-            other.label,
-            unequal(other.run, other.parameters or 0, cell.run, parameters) + _chosen(other, cell),
-        )
-        for other in known
-    ]
-    label, least = min(said, key=lambda one: len(one[1]))
-    return Unequal(label, tuple(least)) if least else None
-
-
-def _chosen(one: Measured, other: Measured) -> list[str]:
-    """In what the choice of the best differs: it is one among more learning rates, of which the
-    best is shown and flatters more, or seeds.
-    """
-    found: list[str] = []
-    rates, others = len(one.rates), len(other.rates)
-    if rates != others:
-        found.append(f"learning rates to choose from {rates:,} and {others:,}")
-    if one.most_seeds != other.most_seeds:
-        found.append(f"seeds {one.most_seeds:,} and {other.most_seeds:,}")
     return found
 
 

@@ -307,27 +307,12 @@ def both() -> Summary:
     return summary("s", [*one({1e-3: (99, 100), 1e-2: (90, 91)}), *one(grid, small)])
 
 
-def test_stacks_that_are_not_compared_equally(both: Summary) -> None:
-    first, second = both.cells
-    assert first.unequal is None
-    assert second.unequal is not None
-    assert second.unequal.beside == "full, steps 1000"
-    assert "steps 1,000 and 2,000" in second.unequal.points
-    # twice the steps of as many prompts of 64 pairs and a question each
-    assert any(point.startswith("tokens ") for point in second.unequal.points)
-
-
-def test_a_choice_among_more_is_no_equal_comparison() -> None:
-    """The best of three rates is luckier than that of two."""
-    other = replace(RUN, architecture="full(conv=4)")
-    two = one({1e-3: (90, 80), 1e-2: (70, 95)})
-    three = {1e-3: (90, 80, 70), 1e-2: (70, 95, 70), 1e-1: (0, 0, 0)}
-    first, second = summary("s", [*two, *one(three, other)]).cells
-    assert first.unequal is None
-    assert second.unequal is not None
-    assert [point.endswith("2 and 3") for point in second.unequal.points[-2:]] == [True, True]
-    same = summary("s", [*two, *one({1e-3: (90, 80), 1e-2: (70, 95)}, other)]).cells[1].unequal
-    assert same is None or not any("learning rates" in point for point in same.points)
+def test_parameters_stand_where_they_differ(both: Summary) -> None:
+    assert all("parameters" not in row for row in tables.best_rows(both))
+    wide = stored(replace(RUN, width=64), 80, parameters=2 * PARAMETERS)
+    begun = stored(replace(RUN, width=48), "running")
+    rows = tables.best_rows(summary("s", [stored(RUN, 90), wide, begun]))
+    assert [row["parameters"] for row in rows] == ["60,000", "120,000", "-"]
 
 
 def test_a_mixer_that_is_not_imported_here() -> None:
@@ -340,9 +325,6 @@ def test_a_mixer_that_is_not_imported_here() -> None:
     assert cell.best is not None
     assert hundredths(cell.best.accuracy) == (85, 70, 95)
     assert cell.proved is None
-    assert cell.unequal is not None
-    (point,) = cell.unequal.points
-    assert "mechanism 'mine'" in point
 
 
 def test_what_is_proved_stands_beside(both: Summary) -> None:
@@ -389,7 +371,6 @@ def test_notes(both: Summary) -> None:
         "the best of 0.001, 0.01 by the median over the same seeds",
         "the rate is chosen on the other seeds",
         "1 diverged, 1 failed. A diverged seed counts as 0 %",
-        "No equal comparison: linear @ head_dim=2, heads=1, steps 2000 beside full, steps 1000:",
         "no weights answer more of random questions (Theorem A)",
     ):
         assert words in said
