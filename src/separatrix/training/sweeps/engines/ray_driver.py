@@ -17,8 +17,7 @@ import socket
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -93,21 +92,14 @@ class Worker:
         # before torch is loaded, which asks them once
         os.environ.update(THREADS)
         self._work = work
-        self._last: bytes | None = None
 
     def hello(self) -> tuple[str, str]:
         """Says which code runs here, and on which machine."""
         return code_version(), socket.gethostname()
 
-    def compute(self, piece: Slice, last: bool) -> Update | Failed:
-        """A slice's update, or why the work raised. With `last` the slice comes without its
-        checkpoint, which is the one that this worker gave last.
-        """
-        if last:
-            piece = replace(piece, checkpoint=self._last)
-        update = attempted(self._work, piece)
-        self._last = update.checkpoint if isinstance(update, Update) else None
-        return update
+    def compute(self, piece: Slice) -> Update | Failed:
+        """A slice's update, or why the work raised."""
+        return attempted(self._work, piece)
 
 
 @dataclass(eq=False)
@@ -118,8 +110,8 @@ class _Slot:
     actor: Any
     ready: bool = False
     ticket: int | None = None
-    last: bytes = b""
-    """Digest of the checkpoint that it gave last, and has with the models in its memory."""
+    pack: str = ""
+    """The key of the pack that it did last, whose models are in its memory."""
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -152,8 +144,7 @@ class _Cluster:
         self._where = f"the Ray cluster at {job.head}"
         self._work: Work = pickle.loads(job.work)
         self._slots: list[_Slot] = []
-        self._queue: list[tuple[int, Slice, bytes]] = []
-        """Tickets, slices, and digests of their checkpoints."""
+        self._queue: list[tuple[int, Slice]] = []
         self._events: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
         """Tickets and slices, slots and futures, or None at the end."""
         self._false_starts: Counter[str] = Counter()
@@ -186,7 +177,7 @@ class _Cluster:
             if isinstance(who, _Slot):
                 self._take(who, what)
             else:
-                self._queue.append((who, what, _digest(what.checkpoint)))
+                self._queue.append((who, what))
             self._assign()
         for slot in [*self._slots]:
             slot.ticket = None
@@ -290,20 +281,16 @@ class _Cluster:
     # slices
 
     def _assign(self) -> None:
-        """Gives what waits to free workers: first to the one that has it in memory, and goes on
-        from the checkpoint that it has; another is sent.
-        """
+        """Gives what waits to free workers: first to the one that has it in memory."""
         for in_memory in (True, False):
-            for order in [*self._queue]:
-                ticket, piece, digest = order
+            for ticket, piece in [*self._queue]:
+                key = piece.pack.key
                 free = (slot for slot in self._slots if slot.ready and slot.ticket is None)
-                slot = next((one for one in free if not in_memory or one.last == digest), None)
-                if slot is None or (in_memory and not digest):
-                    continue
-                self._queue.remove(order)
-                slot.ticket = ticket
-                sent = replace(piece, checkpoint=None) if in_memory else piece
-                self._expect(slot, slot.actor.compute.remote(sent, in_memory))
+                slot = next((one for one in free if not in_memory or one.pack == key), None)
+                if slot is not None:
+                    self._queue.remove((ticket, piece))
+                    slot.ticket, slot.pack = ticket, key
+                    self._expect(slot, slot.actor.compute.remote(piece))
 
     def _take(self, slot: _Slot, future: Any) -> None:
         """What an actor gave: its hello at first, then updates."""
@@ -317,9 +304,8 @@ class _Cluster:
             if not slot.ready and self._false_starts[slot.node] == FALSE_STARTS:
                 self._refuse(slot.node, f"workers of a node do not start: {reason}")
         elif slot.ready:
-            self._pipe.send((slot.ticket, update := future.result()))
+            self._pipe.send((slot.ticket, future.result()))
             slot.ticket = None
-            slot.last = _digest(None if isinstance(update, Failed) else update.checkpoint)
         else:
             version, host = future.result()
             slot.ready = version == code_version()
@@ -330,10 +316,6 @@ class _Cluster:
                     f"node {host} has separatrix {version}, and here is {code_version()}; all need"
                     " the same",
                 )
-
-
-def _digest(checkpoint: bytes | None) -> bytes:
-    return b"" if checkpoint is None else sha256(checkpoint).digest()
 
 
 def connected(job: Job) -> Any:
