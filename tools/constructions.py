@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
@@ -32,12 +32,15 @@ from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.core.evidence.typed import typed
+from separatrix.core.numbers.first_size import first_size
 from separatrix.findings.running import commit
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
+from separatrix.stacks.architecture import Architecture, Mechanism, stack
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
+from separatrix.theory import THEOREMS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "constructions.md"
 BEGIN = "<!-- written by `make constructions` -->\n"
@@ -48,6 +51,8 @@ AT = 64
 """The size at which stacks are described, or the largest one below it that is built."""
 MOST = 1 << 20
 """The largest size tried."""
+WIDEST = 256
+"""Head dimensions up to which the least is looked for."""
 SECONDS = 4.0
 """Processor time of one proof from which on larger sizes are not tried."""
 MOST_INPUTS = 1 << 14
@@ -141,7 +146,8 @@ def described_row(name: str, task: Task) -> Row:
     """The row as far as one stack says it: nothing run, nothing looked for."""
     built = construct(task, kind=name)
     theorem = CONSTRUCTIONS[name].theorem
-    meters = metered(built.model, built.record, theorem)
+    meters = metered(built.model, built.record)
+    least_layers, least_head_dim = least_stack(built.model.architecture, task, theorem)
     return Row(
         name=name,
         theorem=theorem,
@@ -152,13 +158,54 @@ def described_row(name: str, task: Task) -> Row:
         head_dim=max(meters.head_dim, meters.value_dim),
         width=meters.width,
         nonzero=meters.nonzero,
-        least_layers=meters.least.layers if meters.least else None,
-        least_head_dim=meters.least.head_dim if meters.least else None,
+        least_layers=least_layers,
+        least_head_dim=least_head_dim,
         exhaustive="",
         inputs=0,
         grows=FAMILIES[name].size,
         proved={},
     )
+
+
+def least_stack(
+    architecture: Architecture, task: Task, theorem: str
+) -> tuple[int | None, int | None]:
+    """The least layers, and dimensions of one head in each (None where the mechanisms have no such
+    size), with which the theorem calls a stack of the same kinds of layers SOLVABLE. Where layers
+    differ, all of them are kept. Nothing where the theorem names no stack of this kind.
+    """
+
+    def solvable(layers: int, head_dim: int) -> bool:
+        kinds = [tuple(_sized(part, head_dim) for part in layer) for layer in architecture]
+        changed = stack(kinds if layers == len(kinds) else kinds[:1] * layers)
+        verdict = THEOREMS[theorem].judge(changed, task)
+        return verdict is not None and verdict.status == "SOLVABLE"
+
+    def asked(layers: int, head_dim: int) -> bool:
+        try:
+            return solvable(layers, head_dim)
+        except SeparatrixError:
+            # such sizes make no stack
+            return False
+
+    count = len(architecture.layers)
+    alike = len(set(architecture.layers)) == 1
+    layers = next((k for k in range(1 if alike else count, count + 1) if asked(k, WIDEST)), None)
+    if layers is None:
+        return None, None
+    sized = any(_has(part, "head_dim") for layer in architecture for part in layer)
+    least = first_size(lambda dim: asked(layers, dim), 1, limit=WIDEST) if sized else None
+    return layers, least
+
+
+def _sized(part: Mechanism, head_dim: int) -> Mechanism:
+    """The mechanism with one head of so many dimensions, where it has such sizes."""
+    wanted = {"heads": 1, "kv_heads": None, "head_dim": head_dim, "value_dim": head_dim}
+    return replace(part, **{name: size for name, size in wanted.items() if _has(part, name)})
+
+
+def _has(part: Mechanism, name: str) -> bool:
+    return any(f.name == name and f.init for f in fields(part))
 
 
 def limit(name: str, family: Family, one: str, *, most: int, seconds: float) -> Limit:
