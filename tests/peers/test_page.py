@@ -18,7 +18,7 @@ from separatrix.cli.explore.server import LARGEST, Server
 def address() -> Iterator[str]:
     server = Server(0, {})
     yield from serving(server)
-    server.end()
+    server.server_close()
 
 
 def test_the_card(opened: Callable[..., Window]) -> None:

@@ -48,7 +48,7 @@ def explore(asked: Asked) -> Told:
         except KeyboardInterrupt:
             pass
         finally:
-            server.end()
+            server.server_close()
 
     rows = [("page", address), ("Ctrl-C", "ends it")]
     return Told({"page": address}, Document(Table(rows)), after=serve)

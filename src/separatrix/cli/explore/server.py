@@ -1,20 +1,15 @@
-"""The page behind 127.0.0.1: its files, what may be chosen, and answers part by part, by a process
-that answers one question at a time: a newer question ends what it still works on.
+"""The page behind 127.0.0.1: its files, what may be chosen, and answers part by part, one question
+at a time: a newer one ends what is still worked on.
 """
 
 from __future__ import annotations
 
 import json
-import select
-import signal
-import socket
-from collections.abc import Callable, Generator
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from itertools import count
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from threading import Lock
 from typing import Any
 
@@ -32,6 +27,8 @@ PAGE = {
     "/engine.js": ("engine.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
 }
+ENDED: Said = {"ended": True}
+"""What a question ends with that a newer one cut short."""
 _SAFE = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -55,12 +52,11 @@ class Server(ThreadingHTTPServer):
                 f"--port {port}: {error.strerror or error}; give another, or none for a free one"
             ) from None
         self.given = given
-        self.engine = Engine()
-
-    def end(self) -> None:
-        """Closes the address, and ends the process that answers."""
-        self.server_close()
-        self.engine.close()
+        self.turn = Lock()
+        """Of the question that is worked on."""
+        self.asked = count(1)
+        self.newest = 0
+        """The number of the newest question."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -127,25 +123,22 @@ class Handler(BaseHTTPRequestHandler):
                 return None
 
     def _answer(self, question: Question) -> None:
-        """A line of JSON for each part; the end of the connection ends them."""
+        """A line of JSON for each part, as long as nobody asks anew; the end of the connection ends
+        them.
+        """
         self._head("application/x-ndjson")
-        parts = self.server.engine.ask(question, self._gone)
-        try:
-            for said in parts:
-                self.wfile.write(json.dumps(said).encode() + b"\n")
-        except OSError:
-            pass  # the page is closed
-        finally:
-            parts.close()
+        server, parts = self.server, told(question)
+        mine = server.newest = next(server.asked)
+        # OSError: the page is closed
+        with server.turn, suppress(OSError):
+            while mine == server.newest:
+                if (said := next(parts, None)) is None:
+                    return
+                self._line(said)
+            self._line(ENDED)
 
-    def _gone(self) -> bool:
-        """Whether the page has closed the connection."""
-        if not select.select([self.connection], [], [], 0)[0]:
-            return False
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK)
-        except OSError:
-            return True
+    def _line(self, said: Said) -> None:
+        self.wfile.write(json.dumps(said).encode() + b"\n")
 
     def _send(self, body: bytes, kind: str) -> None:
         self._head(kind, len(body))
@@ -159,92 +152,3 @@ class Handler(BaseHTTPRequestHandler):
         if length is not None:
             self.send_header("Content-Length", str(length))
         self.end_headers()
-
-
-GRACE = 0.3
-"""Seconds that an answer may still take to heed that nobody waits for it, before it is killed."""
-_LOOKS = 0.05
-ENDED: Said = {"ended": True}
-
-
-class Engine:
-    """The process, started anew where a search had to be killed."""
-
-    def __init__(self) -> None:
-        self._turn = Lock()
-        self._asked = count(1)
-        self._newest = 0
-        self._start()
-
-    def ask(self, question: Question, gone: Callable[[], bool] = bool) -> Generator[Said]:
-        """The parts of the answer. What a newer question cut short ends with `ENDED`, and so does
-        what nobody waits for: `gone` tells.
-        """
-        mine = next(self._asked)
-        self._newest = max(mine, self._newest)
-        with self._turn:
-            if mine < self._newest:
-                yield ENDED
-                return
-            whole = False
-            try:
-                self._pipe.send(question)
-                while mine == self._newest:
-                    if not self._pipe.poll(_LOOKS):
-                        if gone():
-                            break
-                    elif (said := self._pipe.recv()) is None:
-                        whole = True
-                        return
-                    else:
-                        yield said
-                yield ENDED
-            except (EOFError, OSError):
-                yield {
-                    "error": "the process that searches ended by itself; ask again",
-                    "lost": True,
-                }
-            finally:
-                if not whole:
-                    self._drop()
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.join()
-
-    def _start(self) -> None:
-        # started, not forked: threads of the server are no matter to it
-        context = get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def _drop(self) -> None:
-        """Ends the question in work: gently between two parts of its answer, else by force."""
-        try:
-            self._pipe.send(None)
-            while self._pipe.poll(GRACE):
-                if self._pipe.recv() is None:
-                    return
-        except (EOFError, OSError):
-            pass
-        self.close()
-        self._start()
-
-
-def _work(pipe: Connection) -> None:
-    """Answers until the other end is closed. A None ends the question in work; between questions
-    it says nothing.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        while True:
-            if (question := pipe.recv()) is not None:
-                for said in told(question):
-                    pipe.send(said)
-                    if pipe.poll():
-                        break
-                pipe.send(None)
-    except (EOFError, OSError):
-        return

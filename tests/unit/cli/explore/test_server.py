@@ -16,7 +16,7 @@ from support.console import ROOT
 from support.hf_configs import QWEN
 
 from separatrix.cli.explore.answers import Question, answers
-from separatrix.cli.explore.server import LARGEST, Server
+from separatrix.cli.explore.server import ENDED, LARGEST, Server
 from separatrix.cli.main import run
 from separatrix.core.errors import OutputError
 
@@ -28,7 +28,7 @@ def server() -> Iterator[Server]:
     thread.start()
     yield found
     found.shutdown()
-    found.end()
+    found.server_close()
     thread.join()
 
 
@@ -81,6 +81,24 @@ def test_an_answer_is_a_line_for_each_part(server: Server) -> None:
     assert status == 200
     parts = [json.loads(line) for line in body.splitlines()]
     assert parts == json.loads(json.dumps(list(answers(Question(("full*2",), "64")))))
+
+
+def test_a_newer_question_ends_an_older_one(server: Server) -> None:
+    """And a page that was closed leaves the next one whole."""
+    older = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    body = json.dumps({"stacks": ["qwen3-next-80b", "deepseek-v3"], "context": "1M"})
+    older.request("POST", "/ask", body)
+    reply = older.getresponse()
+    assert "card" in json.loads(reply.readline())
+    question = json.dumps({"stacks": ["full*2"], "context": "64"}).encode()
+    whole = [json.loads(json.dumps(part)) for part in answers(Question(("full*2",), "64"))]
+    _, told, _ = asked(server, "POST", "/ask", question)
+    assert [json.loads(line) for line in told.splitlines()] == whole
+    assert json.loads(reply.read().splitlines()[-1]) == ENDED
+    older.request("POST", "/ask", body)
+    older.close()
+    _, told, _ = asked(server, "POST", "/ask", question)
+    assert [json.loads(line) for line in told.splitlines()] == whole
 
 
 @pytest.mark.parametrize(
