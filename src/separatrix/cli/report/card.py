@@ -29,7 +29,6 @@ from separatrix.core.numbers.amounts import bytes_of, check_context, format_byte
 from separatrix.stacks.architecture.hf.fields import OF_THE_TYPE
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
-from separatrix.stacks.mechanisms import LayerKind
 from separatrix.theory.base import readers
 from separatrix.theory.judge import THEOREMS
 from separatrix.theory.words import counted_as
@@ -351,13 +350,6 @@ def log10_of(verdict: Verdict) -> float | str | None:
     return float(value) if value < Decimal("1e300") else f"{value:.6e}"
 
 
-_HOLDS: dict[str, set[LayerKind]] = {
-    "state_bytes": {"recurrent", "convolution"},
-    "window_bytes": {"windowed"},
-    "kv_bytes_per_token": {"full", "indexed"},
-}
-
-
 @dataclass(frozen=True)
 class Outlined(Answer):
     """The outline of a model at a context. Raises SizeError for one that is not positive."""
@@ -366,25 +358,17 @@ class Outlined(Answer):
     context: int
 
     def to_json(self) -> dict[str, Any]:
-        """As `card_json`, null where a number depends on a size that is not known."""
+        """As `card_json`, every number of the cache null."""
         outline, context = self.outline, self.context
         check_context(context)
         question, text = _verdict(outline)
-        known = outline.known
-        rows = memory.rows(known, context) if known else ()
-        cache: dict[str, Any] = {
-            "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
-            "convolution_numbers": _numbers(outline, "convolution", memory.FAR, "convolution"),
-            **held(rows),
-        }
-        unsized = {cls.group for cls in outline.unsized}
-        cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
+        numbers = ("recurrent_numbers", "convolution_numbers", *held(()), "total_bytes")
         return {
             "name": outline.name,
             "context": context,
             "layers": memory.layer_counts(outline),
             "pattern": "".join(memory.symbols(outline)),
-            "cache": cache | {"total_bytes": None},
+            "cache": dict.fromkeys(numbers),
             "verdicts": [
                 {"question": question, "task": None, "status": "OPEN", "theorem": "none"}
                 | {"n": None, "text": text, "sizes": {}, "assumptions": list(outline.notes)}
@@ -415,15 +399,6 @@ class Outlined(Answer):
             Line(f"  {', '.join(data['unknown'])}"),
             Line(f"  sizes are not guessed; supply them: {sets}{like}"),
         )
-
-
-def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
-    known = memory.largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
-    return known | {
-        cls.name: None
-        for cls in outline.shapeless
-        if group == cls.group or (kind == "convolution" and cls.group == "recurrent")
-    }
 
 
 def _verdict(outline: Outline) -> tuple[str, str]:

@@ -280,7 +280,6 @@ def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Ar
     among = {draft.cls.name for draft in drafts.values()}
     settings.check_used(among)
     parts: dict[int, Part] = {}
-    shapes: dict[int, Part] = {}
     missing: dict[str, Unknown] = {}
     for key, draft in drafts.items():
         sizes = settings.over(draft.cls, draft.sizes, among)
@@ -290,24 +289,14 @@ def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Ar
             "kv" if size == "format" else f"{draft.cls.name}.{size}": value
             for size, value in unknown.items()
         }
-        formats = {size for size in unknown if size.endswith("format") or size == "accumulator"}
-        shapes[key] = (
-            draft.cls
-            if set(unknown) - formats
-            # any format will do, as shapes tell numbers and never bits
-            else _mechanism(draft, sizes | dict.fromkeys(formats, "fp32"), fields)
-        )
-        parts[key] = draft.cls if unknown else shapes[key]
-    layers, shaped = (
-        tuple(tuple(found[id(draft)] for draft in layer) for layer in drafted)
-        for found in (parts, shapes)
-    )
+        parts[key] = draft.cls if unknown else _mechanism(draft, sizes, fields)
+    layers = tuple(tuple(parts[id(draft)] for draft in layer) for layer in drafted)
     vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = settings.noted(tuple(fields.notes))
     if missing:
         like = _preset_like(fields.data, layers, name)
-        outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context, like)
+        outline = Outline(layers, name, tuple(missing), notes, vocabulary, context, like)
         raise UnknownSizes(_message(missing, fields, like), outline)
     whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
     return Architecture(whole, name, notes, vocabulary, context)
