@@ -5,7 +5,7 @@ trained accuracy over n, and the map of a construction's precision.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import cycle
 from statistics import median
@@ -37,13 +37,13 @@ from separatrix.core.document.plot import (
     named,
     share_axis,
 )
-from separatrix.core.evidence.records import Measurement, Verdict
+from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import format_bytes, format_count
 from separatrix.core.progress import shortened
-from separatrix.stacks.architecture import Architecture, bounded_bits
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, parse_task
-from separatrix.theory.base import counted, size_in_words
+from separatrix.theory.base import counted
 from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 if TYPE_CHECKING:
@@ -200,53 +200,20 @@ def states(
     need = [(float(n), needed(n)) for n in sorted(at)]
     kept = {name: [(x, float(m.cache_bits(int(x)))) for x, _ in need] for name, m in models.items()}
     title = "tokens of context, each a fact (k is 1,024)"
-    return needed_and_kept(title, need, kept, _thousands, (620, height, 190))
+    return needed_and_kept(title, need, kept, height)
 
 
-COUNTED = ("linear", "loglinear", "hybrid")
-"""Rows of the table that draw it: Theorem I decides, or would without the full heads."""
-
-
-def bound_chart(verdict: Verdict, fails: int | None = None) -> tuple[Drawing, str]:
-    """The same over n of a verdict's family, around the n where they cross, and what is needed in
-    words; of a stack that reads a growing cache also what its other heads keep, which alone would
-    fail. The n at which it `fails` is marked.
-    """
-    stack, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
-    family = task.family()
-    ns = sorted({max(family.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
-    members = [family.at(n) for n in ns]
-    sizes = [float(size_in_words(member)[1]) for member in members]
-    lengths = [member.prefix_length for member in members]
-    kept = {"bits of cache": [stack.cache_bits(t) for t in lengths]}
-    if stack.reading:
-        fixed = [sum(bounded_bits(layer, t) for layer in stack) for t in lengths]
-        kept["bits that do not grow"] = fixed
-    need = [(n, float(counted(one).log2_str(6))) for n, one in zip(sizes, members, strict=True)]
-    lines = {name: list(zip(sizes, map(float, bits), strict=True)) for name, bits in kept.items()}
-    size = (_WIDTH, _HEIGHT, 140)
-    drawn = needed_and_kept(size_in_words(task)[0], need, lines, _size_said, size, fails)
-    return drawn, f"bits needed to tell all prefixes apart ({family.described})"
-
-
-def needed_and_kept(
-    title: str,
-    need: Points,
-    kept: Mapping[str, Points],
-    said: Callable[[float], str],
-    size: tuple[int, int, int],
-    fails: int | None = None,
-) -> Drawing:
+def needed_and_kept(title: str, need: Points, kept: Mapping[str, Points], height: int) -> Drawing:
     """Bits needed, shaded below, and lines of bits that are kept, a cross at the first place where
     one is too small.
     """
     every = [bits for line in (need, *kept.values()) for _, bits in line if bits]
-    x = log_axis(title, need[0][0], need[-1][0], said, base=2, most=8)
+    x = log_axis(title, need[0][0], need[-1][0], _thousands, base=2, most=8)
     y = log_axis("memory", min(every) / 2, max(every) * 2, _bits, base=2, grid=True)
 
     def ends(line: Points) -> str:
         (first, low), (last, high) = line[0], line[-1]
-        return f"{_bits(low)} at {said(first)} to {_bits(high)} at {said(last)}"
+        return f"{_bits(low)} at {_thousands(first)} to {_bits(high)} at {_thousands(last)}"
 
     marks: list[Mark] = [
         Stroke([*need, (x.high, y.low), (x.low, y.low)], FAILS, fill=True),
@@ -262,13 +229,8 @@ def needed_and_kept(
             marks.append(Dot(at[0], at[1], colour, told, "cross"))
         marks.append(Stroke(drawn, colour, told=told))
         names.append((drawn[-1][1], shortened(name), colour))
-    if fails is not None and x.low <= fails <= x.high:
-        told = f"no weights do it: n = {fails:,}"
-        marks.append(Stroke([(fails, y.low), (fails, y.high)], INK, DOTTED, 1.5, told))
-        marks.append(Words(fails, y.high, f"n = {fails:,}", below=12))
-    marks += named(x.high, y, names, _GAP / size[1])
-    width, height, room = size
-    return Drawing(x=x, y=y, marks=marks, width=width, height=height, room=room)
+    marks += named(x.high, y, names, _GAP / height)
+    return Drawing(x=x, y=y, marks=marks, height=height, room=190)
 
 
 def _bits(bits: float) -> str:

@@ -271,10 +271,6 @@ def _evidence(cell: Cell) -> Iterator[Part]:
 
 
 def _charts(cell: Cell) -> Iterator[Plot]:
-    for verdict in cell.verdicts[:1] if cell.row["key"] in charts.COUNTED else ():
-        drawn, needed = charts.bound_chart(verdict, cell.failing.n if cell.failing else None)
-        said = f"{needed}. Shaded: more is needed than there is."
-        yield _figure(drawn, f"Bits needed and bits there are\n{said}")
     title, fails = cell.row["title"], _fails(cell)
     bites = {title: fails} if fails else {}
     drawn = charts.accuracy_chart({title: cell.own}, bites, intervals=True)

@@ -7,12 +7,11 @@ from math import log2, log10
 
 import pytest
 
-from separatrix.cli.report.charts import accuracy_chart, bound_chart, needed_and_kept
+from separatrix.cli.report.charts import accuracy_chart, needed_and_kept
 from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
     DASHED,
     DOTTED,
-    FAILS,
     GREEN,
     INK,
     MUTED,
@@ -27,20 +26,14 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.wilson import wilson
-from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import parse_task
-from separatrix.theory import judge
 
 NEED = [(16.0, 96.0), (32.0, 192.0), (64.0, 384.0), (128.0, 768.0)]
-SIZE = (330, 220, 140)
 
 
-def bounded(
-    need: list[tuple[float, float]] = NEED, have: float = 320, fails: int | None = None
-) -> Drawing:
+def bounded(need: list[tuple[float, float]] = NEED, have: float = 320) -> Drawing:
     """Bits needed at some n, and as many kept at each."""
     kept = {"have": [(n, have) for n, _ in need]}
-    return needed_and_kept("n", need, kept, "{:,.0f}".format, SIZE, fails)
+    return needed_and_kept("n", need, kept, 220)
 
 
 def words(chart: Drawing | None) -> dict[str, tuple[float, float]]:
@@ -58,14 +51,6 @@ def strokes(chart: Drawing | None, colour: str, dash: str = "") -> list[Stroke]:
 def dots(chart: Drawing | None, colour: str = INK) -> list[Dot]:
     assert chart is not None
     return [mark for mark in chart.marks if isinstance(mark, Dot) and mark.colour == colour]
-
-
-def test_the_n_of_a_verdict_is_marked_where_it_lies_within_the_chart() -> None:
-    chart = bounded(fails=58)
-    assert words(chart)["n = 58"][0] == 58
-    (rule,) = strokes(chart, INK, DOTTED)
-    assert {x for x, _ in rule.points} == {58}
-    assert "do it: n = 58" in chart.words
 
 
 def test_a_cross_stands_where_more_is_needed_than_there_is() -> None:
@@ -151,23 +136,6 @@ def test_the_n_of_a_verdict_stands_at_its_place(n: int) -> None:
     assert chart is not None
     assert f"from n = {n:,} on" in chart.words
     assert chart.x.low < n < chart.x.high
-
-
-def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
-    task = "eva:n=64,V=64"
-    stack = "linear(normaliser=false) + full @ heads=1, head_dim=2, p8"
-    verdict = judge(Architecture.parse(stack), parse_task(task))[0]
-    chart, needed = bound_chart(verdict)
-    # a state of 4 numbers; keys and values of 4 numbers for each token; of 8 bits
-    (fixed,) = strokes(chart, INK)
-    assert {bits for _, bits in fixed.points} == {8 * 4}
-    (have,) = strokes(chart, SOLVES)
-    assert [bits - 8 * 4 for _, bits in have.points] == [8 * 4 * n for n, _ in have.points]
-    # n functions of n values each
-    (need,) = strokes(chart, FAILS)
-    assert all(bits == pytest.approx(n * log2(n), rel=1e-5) for n, bits in need.points)
-    assert {4.0, 1024.0} < {n for n, _ in need.points}
-    assert "n" in needed
 
 
 def test_the_n_of_a_task() -> None:
