@@ -12,8 +12,8 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_144, 2_600),
-    "stacks": (9_559, 5_600),
+    "core": (4_039, 2_600),
+    "stacks": (9_515, 5_600),
     "tasks": (14_049, 8_600),
     "theory": (9_397, 6_000),
     "protocols": (921, 921),
@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (5_265, 4_000),
     "proofs": (10_340, 6_200),
     "checks": (3_168, 2_600),
-    "training": (6_866, 3_800),
+    "training": (6_714, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_512, 4_000),
+    "cli": (8_170, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}
