@@ -65,8 +65,9 @@ SOLVED = {
     "composition": "by its {full_layers} full layers",
     "match2": "one full layer (layer {layer}), {dimensions} key dimensions",
     "indexed-retrieval": "one indexed layer (layer {layer})",
-    "pairs": "two full layers (layers {first} and {second})",
-    **dict.fromkeys(("lookup", "copying", "equality"), "two layers (layers {first} and {second})"),
+    **dict.fromkeys(
+        ("lookup", "copying", "equality", "pairs"), "two layers (layers {first} and {second})"
+    ),
     **dict.fromkeys(("k-hop", "queue"), "{layers} layers"),
     "levels": "{layers} layers, of which layer {counter} counts",
     "hops-kept": "{layers} layers, {recurrences} of them recurrences",
@@ -219,7 +220,8 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
     words = words.format_map(numbers).replace("its 1 full layers", "its one full layer")
-    return words.replace("full", named(architecture))
+    kind = named(architecture)
+    return words if kind == "full" else words.replace("by its", "by").replace("full", kind)
 
 
 def from_one(numbers: Mapping[str, int]) -> dict[str, int]:

@@ -19,7 +19,14 @@ from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.solves.levels import Missing, by_levels
-from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
+from separatrix.theory.solves.places import (
+    counted_tokens,
+    down,
+    finders,
+    full_heads,
+    named,
+    up,
+)
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
 from separatrix.theory.solves.recall import (
     MOST_AVERAGED,
@@ -142,9 +149,9 @@ def _rounded(full: list[Mechanism], tokens: int) -> Words | None:
     if not full or any(part.formats <= EXACT_FORMATS for part in full):
         return None
     formats = sorted({name for part in full for name in part.formats} - EXACT_FORMATS)
-    named = " and ".join(formats)
+    those = " and ".join(formats)
     said = (
-        f"its reading layers keep numbers in {named}: what rounding takes of a score's lead is"
+        f"its reading layers keep numbers in {those}: what rounding takes of a score's lead is"
         " worked out for fp64, fp32, bf16 and fp16 alone"
     )
     turned = next((part.rotation for part in full if part.rotation is not None), None)
@@ -154,7 +161,7 @@ def _rounded(full: list[Mechanism], tokens: int) -> Words | None:
             f" (an offset leads by {down(lead.gap)} of the largest score; bf16 may take"
             f" {up(lead.rounding)}, and coarser formats more)"
         )
-    return _lack(said, f"rounding to {named} is not worked out")
+    return _lack(said, f"rounding to {those} is not worked out")
 
 
 def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
@@ -211,18 +218,20 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
     if fit is None:
         said = "no construction here is for this task"
         return _lack(said, "no construction for this task", general=True)
-    if any(one.choice for one in full_heads(architecture, choosing=True)):
+    wanted = wanted_by(task)
+    heads = list(full_heads(architecture, choosing=True))
+    many = fit in ("k-hop", "counting", "neighbour", "qsa") or (wanted and wanted.before > 1)
+    if many and any(one.choice for one in heads):
         said = "an indexer chooses for all heads at once, so that a layer asks for one token"
         return _lack(said, "one choice of tokens for all heads", general=True)
-    if reading and fit != "retrieval" and not any(part.group == "full" for part in reading):
+    if reading and fit != "retrieval" and not heads:
         return _lack(
             f"the construction `{fit}` is for full attention, and it has {reading[0].title}",
             f"no construction for {reading[0].name} layers",
         )
     said = f"it is not shown to meet the premises of the construction `{fit}`"
     short = f"premises of construction `{fit}` not met"
-    wanted = wanted_by(task)
-    if fit in ("pairs", "equality") and len({one.layer for one in full_heads(architecture)}) < 2:
+    if fit in ("pairs", "equality") and len({one.layer for one in heads}) < 2:
         said, short = f"the construction `{fit}` takes two full layers", "takes two full layers"
     elif wanted is not None:
         brought = f"every token the {'one' if wanted.before == 1 else wanted.before} before it"
@@ -312,10 +321,10 @@ def uncompared(
     """Why no full layer compares contents of so many dimensions; None where one does. `wanted`:
     what slow pairs would do as well, for so many tokens.
     """
-    heads = list(full_heads(architecture))
+    heads = list(full_heads(architecture, choosing=True))
     most = max((one.content_dims for one in heads), default=needed)
     if most >= needed:
-        if not heads or not all(one.part.normed for one in heads):
+        if not heads or not all(one.part.normed and not one.choice for one in heads):
             return None
         return _lack(
             "behind a norm of queries and keys the comparison of two values takes twice the"
@@ -339,16 +348,17 @@ def uncompared(
             " shown to compare",
             turned,
         )
-    left = f"its full layers compare contents in {most:,} key dimensions"
+    kind = named(architecture)
+    left = f"its {kind} layers compare contents in {most:,} key dimensions"
     if any(one.part.rotation for one in heads):
-        left = f"rotations leave {most:,} key dimensions of its full layers as they are"
+        left = f"rotations leave {most:,} key dimensions of its {kind} layers as they are"
     return _lack(f"{left}, and comparing two values takes {needed:,}", _NO_CONTENTS)
 
 
 def unplaced(architecture: Architecture, tokens: int) -> Words | None:
     """Why no full layer of a stack is known to find tokens by their places; None where one is."""
-    heads = list(full_heads(architecture))
-    if not heads or finders(architecture, address=1, payload=0, tokens=tokens):
+    heads = list(full_heads(architecture, choosing=True))
+    if not heads or finders(architecture, address=1, payload=0, tokens=tokens, choosing=True):
         return None
     if architecture.positions != "none":
         return _POSITIONS.get(architecture.positions)
@@ -369,6 +379,9 @@ def unplaced(architecture: Architecture, tokens: int) -> Words | None:
         return _lack(f"rotations are {upto}", f"rotations {upto}")
     part, head = rotated[0].part, rotated[0].head
     lead = rotated[0].place_lead(tokens)
+    if lead is None and rotated[0].choice:
+        said = "its indexer is not turned by places, and so finds no offset"
+        return _lack(said, "its indexer finds no offset")
     if lead is None:
         return _lack(
             f"what rounding does to rotations in {head.format} is not known here",
@@ -396,9 +409,9 @@ _POSITIONS = {
 
 def _no_blank(architecture: Architecture, tokens: int) -> Words | None:
     """Why no full layer can fetch by offset and leave tokens without a partner blank."""
-    heads = finders(architecture, address=1, payload=1, tokens=tokens)
+    heads = finders(architecture, address=1, payload=1, tokens=tokens, choosing=True)
     # without a full layer, or with one that finds places by address, rotations are not at fault
-    if len(heads) < max(1, len(list(full_heads(architecture)))) or any(
+    if len(heads) < max(1, len(list(full_heads(architecture, choosing=True)))) or any(
         found.address or one.blank_beside(1, tokens) for one, found in heads
     ):
         return None

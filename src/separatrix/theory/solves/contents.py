@@ -59,7 +59,7 @@ def pairs(architecture: Architecture, task: TwoSum) -> Room | None:
         return None
     first, second = layers
     said = (
-        f"two full layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
+        f"two layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
         f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
     )
     return Room(said, {"value_bits": bits, "first": first, "second": second}, (NEEDS_NONE,))

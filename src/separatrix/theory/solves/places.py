@@ -311,7 +311,7 @@ def full_heads(architecture: Architecture, *, choosing: bool = False) -> Iterato
 
 def named(architecture: Architecture) -> str:
     """What its layers are called that find tokens."""
-    return "full" if any(full_heads(architecture)) else "reading"
+    return "reading" if any(x.choice for x in full_heads(architecture, choosing=True)) else "full"
 
 
 def finders(

@@ -90,9 +90,10 @@ def indexed_retrieval(architecture: Architecture, task: Eva | Index) -> Room | N
         )
         if found is None:
             continue
+        chosen = f"{choice.dims} dimensions of the indexer and " * (choice.topk < task.length)
         asked = found.asked or (
-            f"{address} address bits and {TAGS} tags of {choice.dims} dimensions of the indexer"
-            f" and {choice.head.head_dim} key dimensions"
+            f"{address} address bits and {TAGS} tags of {chosen}{choice.head.head_dim} key"
+            " dimensions"
         )
         said = (
             f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"

@@ -87,7 +87,7 @@ class Composition(Construction):
             used = "by rotations alone"
         return Words(
             f"{whose}, {used}",
-            f"Each {kind} layer takes one step, and one more layer, full or bounded, brings the"
+            f"Each {kind} layer takes one step, and one more layer, {kind} or bounded, brings the"
             " starting point along.",
         )
 
