@@ -74,11 +74,11 @@ class Architecture:
     """The spec as somebody wrote it, which tells what it leaves open; "" for what is no spec."""
 
     def __post_init__(self) -> None:
-        if not self.layers or any(not layer for layer in self.layers):
+        if not self.layers or not all(self.layers):
             raise SizeError(
                 "an architecture has at least one layer, and every layer at least one mechanism"
             )
-        check_length([len(layer) for layer in self.layers], where=self.name or "the architecture")
+        check_length([*map(len, self.layers)], where=self.name or "the architecture")
 
     @classmethod
     def parse(cls, text: str) -> Architecture:
@@ -164,10 +164,11 @@ class Architecture:
         layers many times.
         """
         # most equal layers are one object, which costs no comparison
-        objects = {id(layer): layer for layer in self.layers}
+        objects = [*map(id, self.layers)]
         numbers: dict[Layer, int] = {}
-        which = {at: numbers.setdefault(layer, len(numbers)) for at, layer in objects.items()}
-        return tuple(numbers), tuple(which[id(layer)] for layer in self.layers)
+        each = dict(zip(objects, self.layers, strict=True)).items()
+        which = {at: numbers.setdefault(layer, len(numbers)) for at, layer in each}
+        return tuple(numbers), tuple(map(which.__getitem__, objects))
 
     def counted(self) -> list[tuple[Layer, int]]:
         """The distinct layers, each with how often it stands in the stack, in order of first
@@ -175,6 +176,12 @@ class Architecture:
         """
         kinds, which = self._kinds
         return [(layer, which.count(number)) for number, layer in enumerate(kinds)]
+
+    @cached_property
+    def remembering(self) -> list[tuple[Layer, int]]:
+        """The same of layers with memory: others carry nothing out of so long a prefix."""
+        kinds = self.counted()
+        return [one for one in kinds if any(part.cache_bits(1 << 20) for part in one[0])]
 
     @property
     def only(self) -> Mechanism | None:

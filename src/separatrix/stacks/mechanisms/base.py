@@ -351,7 +351,7 @@ class Mechanism:
         """Bits per number of a recurrent state: `state_format` where that is a size, and given."""
         return NumberFormat(self.sizes().get("state_format") or self.format).bits
 
-    @property
+    @cached_property
     def formats(self) -> frozenset[str]:
         """Every number format it stores or computes in."""
         named = (getattr(self, f.name) for f in fields(self) if "format" in f.metadata)
@@ -380,7 +380,7 @@ class Mechanism:
         """
         if t < 0:
             raise SizeError(f"t is {t}; a number of tokens cannot be negative")
-        return sum_bits([item.bits for item in self.cache(t)]).total
+        return sum(item.bits.total for item in self.cache(t))
 
     @property
     def reach(self) -> Reach | None:
@@ -451,7 +451,7 @@ class Mechanism:
         """`work` at token t."""
         return self.work().at(t)
 
-    @property
+    @cached_property
     def altered(self) -> frozenset[str]:
         """The options that alter the function computed (fields marked `alters`) and are not at
         their default.
@@ -516,7 +516,7 @@ class Mechanism:
         """Whether one head can hand that many bits, each as +-1, from one token to the next."""
         return bits <= self._handed_on and self.formats <= EXACT_FORMATS
 
-    @property
+    @cached_property
     def sees_neighbour(self) -> bool:
         """Whether each token sees the one before it as such, wherever both stand: by a short
         convolution over at least two tokens.

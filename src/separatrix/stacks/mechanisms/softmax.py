@@ -52,7 +52,7 @@ class Accumulating(Mechanism):
         """Bits per number of the accumulators."""
         return NumberFormat(self.accumulator_format).bits
 
-    @property
+    @cached_property
     def formats(self) -> frozenset[str]:
         return super().formats | {self.accumulator_format}
 
@@ -361,7 +361,7 @@ class Fox(GatedSoftmax, row="fox"):
         """Bits per stored forget gate."""
         return NumberFormat(self.gate_format or summed_in(self.format)).bits
 
-    @property
+    @cached_property
     def formats(self) -> frozenset[str]:
         return super().formats | {self.gate_format or summed_in(self.format)}
 

@@ -83,12 +83,7 @@ class ChenPengWu(_Asymptotic):
     key = "CPW-1.1"
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        memory = [
-            (layer, times)
-            for layer, times in architecture.counted()
-            # a layer that carries nothing out of so long a prefix has no memory
-            if any(part.cache_bits(1 << 20) for part in layer)
-        ]
+        memory = architecture.remembering
         full = all(
             part.group == "full" and not part.fed_bits(1 << 20)
             for layer, _ in memory

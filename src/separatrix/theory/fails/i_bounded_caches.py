@@ -114,11 +114,7 @@ class TheoremIPrime(Theorem):
 
 def sole_full_layer(architecture: Architecture) -> int | None:
     """h of the only layer with memory when that is full attention alone, else None."""
-    memory = [
-        (layer, times)
-        for layer, times in architecture.counted()
-        if any(part.cache_bits(1 << 20) for part in layer)
-    ]
+    memory = architecture.remembering
     if sum(times for _, times in memory) != 1:
         return None
     layer = memory[0][0]

@@ -71,13 +71,10 @@ class TheoremII(Theorem):
         Along a family B, k and c stay, T and N never fall, and so u_1 = ceil(N (1 - k/T)) never
         does. Nor does g: from u - 1 to u = N it gains at least one trace and loses one.
         """
-        memory = [
-            layer for layer in architecture if any(part.cache_bits(1 << 20) for part in layer)
-        ]
-        if len(memory) != 1 or len(memory[0]) != 1 or not isinstance(task, TwoSum):
+        memory = architecture.remembering if isinstance(task, TwoSum) else ()
+        if len(memory) != 1 or memory[0][1] != 1 or len(memory[0][0]) != 1:
             return None
-        part = memory[0][0]
-        opened = part.opened_blocks
+        opened = memory[0][0][0].opened_blocks
         if opened is None:
             return None
         before = task.length - 1  # the last token is the query in both forms
