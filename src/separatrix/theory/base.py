@@ -53,8 +53,8 @@ class Theorem(ABC):
     after_thought: ClassVar[bool] = False
     """Whether it speaks of models that may write a chain of thought before they answer."""
     both_ways: ClassVar[bool] = False
-    """Whether it speaks of stacks in which tokens see later ones; all others say nothing of those:
-    their caches and prefixes are those of models that read left to right.
+    """Whether it speaks of stacks in which tokens see later ones, and of no others; the rest say
+    nothing of those: their caches and prefixes are those of models that read left to right.
     """
     least_steps: ClassVar[int] = 1
     """It says nothing of compositions of fewer functions."""
@@ -99,7 +99,7 @@ class Theorem(ABC):
 
     def speaks_of(self, architecture: Architecture) -> bool:
         """Whether it is about a stack at all."""
-        return self.both_ways or architecture.causal
+        return self.both_ways != architecture.causal
 
     def begins(self, architecture: Architecture) -> int:
         """It says nothing about this stack on compositions of fewer functions."""

@@ -47,22 +47,30 @@ THEOREMS: dict[str, Theorem] = {
         TheoremRDepth(),
         ChenPengWu(),
         YeEtAl(),
-        Construction("retrieval", ("eva", "index"), recall.retrieval, start_token=False),
+        Construction(
+            "retrieval", ("eva", "index"), recall.retrieval, start_token=False, full=lambda task: 1
+        ),
         Construction("block-retrieval", ("eva", "index"), recall.block_retrieval, embedded=True),
         Construction("indexed-retrieval", ("eva", "index"), recall.indexed_retrieval),
         Construction("recall", ("recall", "mqar"), recall.recall, embedded=True, start_token=False),
         Construction(
             "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False
         ),
-        Construction("match2", ("twosum",), contents.match2),
-        Construction("pairs", ("twosum",), contents.pairs),
+        Construction("match2", ("twosum",), contents.match2, full=lambda task: 1),
+        Construction("pairs", ("twosum",), contents.pairs, full=lambda task: 2),
         Construction(
             "lookup", ("cgram", "recall", "mqar", "noisy-recall", "twosum"), recall.lookup
         ),
         Construction("copying", ("copying",), recall.copying),
         Construction("counting", ("counting",), contents.counting),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True),
-        steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
+        steps.Composition(
+            "composition",
+            ("seqcomp",),
+            steps.composition,
+            start_token=False,
+            full=lambda task: task.L,
+        ),
         Construction("equality", ("equality",), contents.equality),
         Construction("neighbour", ("neighbour",), contents.neighbour),
         Construction("k-hop", ("khop",), steps.k_hop),

@@ -53,7 +53,9 @@ says no more than that nothing is known, of whatever else a stack may lack.
 class NothingKnown(Theorem):
     key = "none"
     shows = NEITHER
-    both_ways = True
+
+    def speaks_of(self, architecture: Architecture) -> bool:
+        return True
 
     @property
     def cited(self) -> str:

@@ -185,14 +185,30 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
     if isinstance(theorem, Construction):
         if status != "SOLVABLE" or not theorem.speaks_of(stack):
             return False
-        wide = stack.within(task.length + theorem.start_token)
-        return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
+        return any(theorem.found(seen, task) for seen in seen_as(theorem, stack, task))
     if status == "FAILS":
         with suppress(Undecided):
             return theorem.speaks_of(stack) and theorem.fails_at(stack, task)
         return False
     verdict = said_by(theorem, stack, task)
     return verdict is not None and verdict.status == status
+
+
+def may_solve(theorem: Theorem, stack: Architecture, task: Task) -> bool:
+    """False only where it does not say SOLVABLE, in whatever order the layers stand."""
+    if not theorem.speaks_of(stack):
+        return False
+    return not isinstance(theorem, Construction) or not all(
+        theorem.too_few(seen, task) for seen in seen_as(theorem, stack, task)
+    )
+
+
+def seen_as(theorem: Theorem, stack: Architecture, task: Task) -> Iterator[Architecture]:
+    """The stack, and where it differs the one whose long windows are full attention (`judge`)."""
+    yield stack
+    wide = stack.within(task.length + theorem.start_token)
+    if wide is not stack:
+        yield wide
 
 
 _Excluded = tuple[Task, str]
@@ -261,7 +277,7 @@ class _Search:
         found = self._fails(self.anywhere, layouts[0])
         fails = [found] * len(layouts)
         if found is None:
-            solved = [all(self._solves(one, task) for task in self.tasks) for one in layouts]
+            solved = self._solved(layouts)
             self.proved.take(cost, [*compress(layouts, solved)], within)
             if not want_open:
                 return
@@ -277,6 +293,23 @@ class _Search:
         every = ((task, theorem) for task in self.tasks for theorem in theorems)
         stack = layout.architecture
         return next(((task, t.key) for task, t in every if says("FAILS", t, stack, task)), None)
+
+    def _solved(self, layouts: Sequence[Layout]) -> list[bool]:
+        """Of layouts of one arrangement, whether constructions solve every task."""
+        stack = layouts[0].architecture
+        asked = [
+            (task, [theorem for theorem in self.solving[task] if may_solve(theorem, stack, task)])
+            for task in self.tasks
+        ]
+        if not all(theorems for _, theorems in asked):
+            return [False] * len(layouts)
+        return [
+            all(
+                any(says("SOLVABLE", theorem, layout.architecture, task) for theorem in theorems)
+                for task, theorems in asked
+            )
+            for layout in layouts
+        ]
 
     def _solves(self, layout: Layout, task: Task) -> bool:
         return any(says("SOLVABLE", t, layout.architecture, task) for t in self.solving[task])

@@ -4,6 +4,8 @@ full layer with memory, and a query that is fixed.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
@@ -46,8 +48,8 @@ class TheoremI(Theorem):
         if not tasks.keeps_prefixes:
             return None
         found = first_excess(
-            lambda n: counted(tasks.at(n)),
-            lambda n: architecture.cache_bits(tasks.at(n).prefix_length),
+            lambda n: counted(_member(task, n)),
+            lambda n: architecture.cache_bits(_member(task, n).prefix_length),
             tasks.smallest,
             limit=limit or tasks.largest,
         )
@@ -79,6 +81,12 @@ class TheoremI(Theorem):
         sign = count.compare_bits(cache)
         status = "FAILS" if fails else "OPEN"
         return self.verdict(architecture, task, status, sentence, n=n, numbers=numbers, sign=sign)
+
+
+# one task is asked of many stacks
+@lru_cache(maxsize=1 << 14)
+def _member(task: Task, n: int) -> Task:
+    return task.family().at(n)
 
 
 class TheoremIPrime(Theorem):

@@ -48,12 +48,15 @@ class Construction(Theorem):
         embedded: bool = False,
         start_token: bool = True,
         both_ways: bool = False,
+        full: Callable[[Any], int] = lambda task: 0,
     ) -> None:
         """`room`: what it takes of a stack, None where there is no such room; `embedded`: whether
-        it needs embeddings that give every token its place.
+        it needs embeddings that give every token its place; `full`: how many layers of full
+        attention it is written into, at least.
         """
         self.about = about
         self.room = room
+        self.full = full
         self.embedded = embedded
         own = {"key": key, "start_token": start_token, "both_ways": both_ways}
         for name, value in (own | TOLD[key]._asdict()).items():
@@ -61,9 +64,18 @@ class Construction(Theorem):
 
     def found(self, architecture: Architecture, task: Task) -> Room | None:
         """Its room in a stack, where it is about the task."""
-        placed = architecture.positions == "embedded" or not self.embedded
-        asked = placed and not isinstance(task, Questions) and task.name in self.about
-        return self.room(architecture, task) if asked else None
+        asked = task.name in self.about and not isinstance(task, Questions)
+        placed = asked and (not self.embedded or architecture.positions == "embedded")
+        return self.room(architecture, task) if placed else None
+
+    def too_few(self, architecture: Architecture, task: Task) -> bool:
+        """Whether there are too few full layers for it, in whatever order; False says nothing."""
+        full = (
+            times
+            for layer, times in architecture.counted()
+            if any(part.retrieval_head is not None for part in layer)
+        )
+        return sum(full) < self.full(task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         found = self.found(architecture, task)

@@ -227,8 +227,6 @@ def _heads_for(steps: int) -> int:
 
 
 def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
-    if architecture.causal:
-        return None
     address, payload = encoder_dims(task)
 
     def holds(part: Mechanism) -> bool:
