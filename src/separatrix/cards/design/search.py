@@ -297,22 +297,13 @@ class _Search:
     def _solved(self, layouts: Sequence[Layout]) -> list[bool]:
         """Of layouts of one arrangement, whether constructions solve every task."""
         stack = layouts[0].architecture
-        asked = [
-            (task, [theorem for theorem in self.solving[task] if may_solve(theorem, stack, task)])
-            for task in self.tasks
-        ]
-        if not all(theorems for _, theorems in asked):
+        asked = {
+            task: [theorem for theorem in theorems if may_solve(theorem, stack, task)]
+            for task, theorems in self.solving.items()
+        }
+        if not all(asked.values()):
             return [False] * len(layouts)
-        return [
-            all(
-                any(says("SOLVABLE", theorem, layout.architecture, task) for theorem in theorems)
-                for task, theorems in asked
-            )
-            for layout in layouts
-        ]
-
-    def _solves(self, layout: Layout, task: Task) -> bool:
-        return any(says("SOLVABLE", t, layout.architecture, task) for t in self.solving[task])
+        return [all(_solves(one, *which) for which in asked.items()) for one in layouts]
 
     def _explained(self, front: _Front, *, proved: bool) -> tuple[tuple[Point, ...], Point | None]:
         """Its points within the budget, or the one beyond."""
@@ -375,10 +366,14 @@ class _Search:
             return Neighbour(change, layout, cost, "FAILS", task.spec, key, *bites)
         left = [one for one, found in said if found is None]
         for task in self.tasks if proved else ():
-            if not any(self._solves(one, task) for one in left):
+            if not any(_solves(one, task, self.solving[task]) for one in left):
                 cost = self._cost(left[0].arrangement)
                 return Neighbour(change, left[0], cost, "OPEN", task.spec, "none", None)
         return None
+
+
+def _solves(layout: Layout, task: Task, theorems: Sequence[Theorem]) -> bool:
+    return any(says("SOLVABLE", theorem, layout.architecture, task) for theorem in theorems)
 
 
 @lru_cache(maxsize=MOST_EXPLAINED)

@@ -71,7 +71,9 @@ class TheoremII(Theorem):
         Along a family B, k and c stay, T and N never fall, and so u_1 = ceil(N (1 - k/T)) never
         does. Nor does g: from u - 1 to u = N it gains at least one trace and loses one.
         """
-        memory = architecture.remembering if isinstance(task, TwoSum) else ()
+        if not isinstance(task, TwoSum):
+            return None
+        memory = architecture.remembering
         if len(memory) != 1 or memory[0][1] != 1 or len(memory[0][0]) != 1:
             return None
         opened = memory[0][0][0].opened_blocks

@@ -20,7 +20,7 @@ from support.depth_sizes import five, four, three
 from support.each import each
 from support.paper_sizes import paper_sizes
 
-from separatrix.cards.design.search import design, ladder, says, told_apart
+from separatrix.cards.design.search import design, ladder, may_solve, says, told_apart
 from separatrix.cards.design.space import (
     Choices,
     Cost,
@@ -54,6 +54,7 @@ from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.judge import THEOREMS, judge
+from separatrix.theory.solves.room import Construction
 
 
 def layers(text: str):
@@ -561,6 +562,31 @@ def test_layouts_are_proved_where_judge_solves_them(fill: str, reader: str, text
             statuses.add(solved)
             assert (layout.architecture in proved) == solved, layout.architecture.spec
     assert len(statuses) == (2 if fill.startswith("mamba") else 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("retrieval", "index:n=8,V=8"),
+        ("match2", "twosum:n=8,M=8,form=query"),
+        ("pairs", "twosum:n=8,M=8,form=decision"),
+        ("composition", "seqcomp:L=2,m=8,n_1=1"),
+        ("composition", "seqcomp:L=3,m=8,n_1=1,n_2=1"),
+        ("encoder", "seqcomp:L=2,m=8,n_1=1"),
+    ],
+)
+def test_no_construction_is_ruled_out_that_has_room(key: str, text: str) -> None:
+    """And some stack of as few full layers as it is said to take has room."""
+    theorem, task = THEOREMS[key], parse_task(text)
+    assert isinstance(theorem, Construction)
+    kinds = layers("full + full(causal=false) + window(size=2) + window(size=99) + gdn")
+    fewest = list[int]()
+    for depth in (1, 2, 3, 4):
+        for stack in map(Architecture, product(kinds, repeat=depth)):
+            if says("SOLVABLE", theorem, stack, task):
+                assert may_solve(theorem, stack, task), stack.spec
+                fewest.append(stack.layers.count(kinds[0]) + stack.layers.count(kinds[3]))
+    assert min(fewest) == theorem.full(task)
 
 
 def test_a_design_names_the_positions_that_its_proofs_rest_on() -> None:
