@@ -47,32 +47,24 @@ THEOREMS: dict[str, Theorem] = {
         TheoremRDepth(),
         ChenPengWu(),
         YeEtAl(),
-        Construction(
-            "retrieval", ("eva", "index"), recall.retrieval, start_token=False, full=lambda task: 1
-        ),
+        Construction("retrieval", ("eva", "index"), recall.retrieval, start_token=False, full=1),
         Construction("block-retrieval", ("eva", "index"), recall.block_retrieval, embedded=True),
         Construction("indexed-retrieval", ("eva", "index"), recall.indexed_retrieval),
         Construction("recall", ("recall", "mqar"), recall.recall, embedded=True, start_token=False),
         Construction(
-            "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False
+            "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False, full=1
         ),
-        Construction("match2", ("twosum",), contents.match2, full=lambda task: 1),
-        Construction("pairs", ("twosum",), contents.pairs, full=lambda task: 2),
+        Construction("match2", ("twosum",), contents.match2, full=1),
+        Construction("pairs", ("twosum",), contents.pairs, full=2),
         Construction(
             "lookup", ("cgram", "recall", "mqar", "noisy-recall", "twosum"), recall.lookup
         ),
-        Construction("copying", ("copying",), recall.copying),
-        Construction("counting", ("counting",), contents.counting),
-        Construction("qsa", ("qsa",), contents.qsa, embedded=True),
-        steps.Composition(
-            "composition",
-            ("seqcomp",),
-            steps.composition,
-            start_token=False,
-            full=lambda task: task.L,
-        ),
-        Construction("equality", ("equality",), contents.equality),
-        Construction("neighbour", ("neighbour",), contents.neighbour),
+        Construction("copying", ("copying",), recall.copying, full=2),
+        Construction("counting", ("counting",), contents.counting, full=1),
+        Construction("qsa", ("qsa",), contents.qsa, embedded=True, full=2),
+        steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
+        Construction("equality", ("equality",), contents.equality, full=2),
+        Construction("neighbour", ("neighbour",), contents.neighbour, full=2),
         Construction("k-hop", ("khop",), steps.k_hop),
         Construction("hops-kept", ("khop",), steps.hops_kept),
         Construction("encoder", ("seqcomp",), steps.encoder, embedded=True, both_ways=True),

@@ -164,11 +164,10 @@ class Architecture:
         layers many times.
         """
         # most equal layers are one object, which costs no comparison
-        objects = [*map(id, self.layers)]
+        objects = {id(layer): layer for layer in self.layers}
         numbers: dict[Layer, int] = {}
-        each = dict(zip(objects, self.layers, strict=True)).items()
-        which = {at: numbers.setdefault(layer, len(numbers)) for at, layer in each}
-        return tuple(numbers), tuple(map(which.__getitem__, objects))
+        which = {at: numbers.setdefault(layer, len(numbers)) for at, layer in objects.items()}
+        return tuple(numbers), tuple(which[id(layer)] for layer in self.layers)
 
     def counted(self) -> list[tuple[Layer, int]]:
         """The distinct layers, each with how often it stands in the stack, in order of first

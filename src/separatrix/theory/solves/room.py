@@ -48,7 +48,7 @@ class Construction(Theorem):
         embedded: bool = False,
         start_token: bool = True,
         both_ways: bool = False,
-        full: Callable[[Any], int] = lambda task: 0,
+        full: int = 0,
     ) -> None:
         """`room`: what it takes of a stack, None where there is no such room; `embedded`: whether
         it needs embeddings that give every token its place; `full`: how many layers of full
@@ -68,6 +68,9 @@ class Construction(Theorem):
         placed = asked and (not self.embedded or architecture.positions == "embedded")
         return self.room(architecture, task) if placed else None
 
+    def least_full(self, task: Any) -> int:
+        return self.full
+
     def too_few(self, architecture: Architecture, task: Task) -> bool:
         """Whether there are too few full layers for it, in whatever order; False says nothing."""
         full = (
@@ -75,7 +78,7 @@ class Construction(Theorem):
             for layer, times in architecture.counted()
             if any(part.retrieval_head is not None for part in layer)
         )
-        return sum(full) < self.full(task)
+        return sum(full) < self.least_full(task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         found = self.found(architecture, task)

@@ -72,6 +72,9 @@ def composition(architecture: Architecture, task: SeqComp) -> Room | None:
 
 
 class Composition(Construction):
+    def least_full(self, task: SeqComp) -> int:
+        return task.L
+
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
