@@ -5,7 +5,6 @@ what else tokens hand on; and layers that hand on a few tokens, a few bits, or n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 from separatrix.core.errors import SizeError
@@ -74,7 +73,7 @@ class Stateful(Mechanism):
         conv = self.sizes().get("conv", 0)
         return Growth(self.operations * self.state_numbers + 2 * conv * self.convolved)
 
-    @cached_property
+    @property
     def counted_bits(self) -> int:
         # one counts while another is emptied, and a third stays for other uses
         if not self._counters or self.sizes()[self._counters] < 3:
