@@ -52,7 +52,7 @@ class Construction(Theorem):
     ) -> None:
         """`room`: what it takes of a stack, None where there is no such room; `embedded`: whether
         it needs embeddings that give every token its place; `full`: how many layers of full
-        attention it is written into, at least.
+        attention, or of what an indexer chooses, it is written into at least.
         """
         self.about = about
         self.room = room
@@ -73,12 +73,10 @@ class Construction(Theorem):
 
     def too_few(self, architecture: Architecture, task: Task) -> bool:
         """Whether there are too few full layers for it, in whatever order; False says nothing."""
-        full = (
-            times
-            for layer, times in architecture.counted()
-            if any(part.retrieval_head is not None for part in layer)
-        )
-        return sum(full) < self.least_full(task)
+        full = 0
+        for layer, times in architecture.counted():
+            full += times * any(part.retrieval_head or part.token_choice for part in layer)
+        return full < self.least_full(task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         found = self.found(architecture, task)
