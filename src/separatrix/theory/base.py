@@ -101,6 +101,10 @@ class Theorem(ABC):
         """Whether it is about a stack at all."""
         return self.both_ways != architecture.causal
 
+    def may_solve(self, architecture: Architecture, task: Task) -> bool:
+        """False only where it does not say SOLVABLE of these layers, in whatever order."""
+        return self.speaks_of(architecture)
+
     def begins(self, architecture: Architecture) -> int:
         """It says nothing about this stack on compositions of fewer functions."""
         return self.least_steps

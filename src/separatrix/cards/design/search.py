@@ -185,30 +185,14 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
     if isinstance(theorem, Construction):
         if status != "SOLVABLE" or not theorem.speaks_of(stack):
             return False
-        return any(theorem.found(seen, task) for seen in seen_as(theorem, stack, task))
+        wide = stack.within(task.length + theorem.start_token)
+        return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
     if status == "FAILS":
         with suppress(Undecided):
             return theorem.speaks_of(stack) and theorem.fails_at(stack, task)
         return False
     verdict = said_by(theorem, stack, task)
     return verdict is not None and verdict.status == status
-
-
-def may_solve(theorem: Theorem, stack: Architecture, task: Task) -> bool:
-    """False only where it does not say SOLVABLE, in whatever order the layers stand."""
-    if not theorem.speaks_of(stack):
-        return False
-    return not isinstance(theorem, Construction) or not all(
-        theorem.too_few(seen, task) for seen in seen_as(theorem, stack, task)
-    )
-
-
-def seen_as(theorem: Theorem, stack: Architecture, task: Task) -> Iterator[Architecture]:
-    """The stack, and where it differs the one whose long windows are full attention (`judge`)."""
-    yield stack
-    wide = stack.within(task.length + theorem.start_token)
-    if wide is not stack:
-        yield wide
 
 
 _Excluded = tuple[Task, str]
@@ -298,7 +282,7 @@ class _Search:
         """Of layouts of one arrangement, whether constructions solve every task."""
         stack = layouts[0].architecture
         asked = {
-            task: [theorem for theorem in theorems if may_solve(theorem, stack, task)]
+            task: [theorem for theorem in theorems if theorem.may_solve(stack, task)]
             for task, theorems in self.solving.items()
         }
         if not all(asked.values()):

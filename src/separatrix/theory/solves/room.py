@@ -71,12 +71,11 @@ class Construction(Theorem):
     def least_full(self, task: Any) -> int:
         return self.full
 
-    def too_few(self, architecture: Architecture, task: Task) -> bool:
-        """Whether there are too few full layers for it, in whatever order; False says nothing."""
+    def may_solve(self, architecture: Architecture, task: Task) -> bool:
         full = 0
-        for layer, times in architecture.counted():
+        for layer, times in architecture.within(task.length + self.start_token).counted():
             full += times * any(part.retrieval_head or part.token_choice for part in layer)
-        return full < self.least_full(task)
+        return full >= self.least_full(task) and self.speaks_of(architecture)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         found = self.found(architecture, task)

@@ -20,7 +20,7 @@ from support.depth_sizes import five, four, three
 from support.each import each
 from support.paper_sizes import paper_sizes
 
-from separatrix.cards.design.search import design, ladder, may_solve, says, told_apart
+from separatrix.cards.design.search import design, ladder, says, told_apart
 from separatrix.cards.design.space import (
     Choices,
     Cost,
@@ -591,7 +591,7 @@ def test_no_construction_is_ruled_out_that_has_room(key: str, text: str) -> None
     for depth in (1, 2, 3, 4):
         for stack in map(Architecture, product(kinds, repeat=depth)):
             if says("SOLVABLE", theorem, stack, task):
-                assert may_solve(theorem, stack, task), stack.spec
+                assert theorem.may_solve(stack, task), stack.spec
                 fewest.append(sum(layer in full for layer in stack))
     assert min(fewest) == theorem.least_full(task)
 
