@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import compress, groupby
+from operator import methodcaller
 
 from separatrix.cards.design.space import (
     NAMED,
@@ -195,10 +196,6 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
     return verdict is not None and verdict.status == status
 
 
-_Excluded = tuple[Task, str]
-"""A task, and the theorem that says that it fails."""
-
-
 class _Search:
     def __init__(self, tasks: tuple[Task, ...], context: int, budget: int, space: Space) -> None:
         self.tasks = tasks
@@ -210,15 +207,11 @@ class _Search:
         # those that say FAILS wherever the reading layers stand, and those that look where
         self.anywhere = [theorem for theorem in failing if theorem.anywhere]
         self.somewhere = [theorem for theorem in failing if not theorem.anywhere]
-        solving = [theorem for theorem in THEOREMS.values() if theorem.solves_at_once()]
-        self.solving = {
-            task: [t for t in solving if not isinstance(t, Construction) or task.name in t.about]
-            for task in tasks
-        }
+        self.solving = [theorem for theorem in THEOREMS.values() if theorem.solves_at_once()]
         self.open = _Front()
         self.proved = _Front()
         self.judged = 0
-        self.excluded = Counter[_Excluded]()
+        self.excluded = Counter[tuple[Task, str]]()
 
     def run(self, progress: Progress) -> DesignResult:
         classes = [arrangement.classes() for arrangement in self.arrangements]
@@ -272,7 +265,7 @@ class _Search:
         if within:
             self.excluded.update(filter(None, fails))
 
-    def _fails(self, theorems: Sequence[Theorem], layout: Layout) -> _Excluded | None:
+    def _fails(self, theorems: Sequence[Theorem], layout: Layout) -> tuple[Task, str] | None:
         """The first task, and the first of the theorems, that exclude it."""
         every = ((task, theorem) for task in self.tasks for theorem in theorems)
         stack = layout.architecture
@@ -282,8 +275,8 @@ class _Search:
         """Of layouts of one arrangement, whether constructions solve every task."""
         stack = layouts[0].architecture
         asked = {
-            task: [theorem for theorem in theorems if theorem.may_solve(stack, task)]
-            for task, theorems in self.solving.items()
+            task: [theorem for theorem in self.solving if theorem.may_solve(stack, task)]
+            for task in self.tasks
         }
         if not all(asked.values()):
             return [False] * len(layouts)
@@ -305,10 +298,8 @@ class _Search:
         kind = "full" if reading == {"full"} else "reading"
         # the same cycle of bounded layers, which takes the free place
         fewer = [one for one in self._like(mine, 1) if one.fill[: len(mine.fill)] == mine.fill]
-        smaller = [
-            one for one in self._like(mine) if self._cost(one).cache_bits < point.cost.cache_bits
-        ]
-        cost = self._cost
+        cost = methodcaller("cost", self.context)
+        smaller = [one for one in self._like(mine) if cost(one).cache_bits < point.cost.cache_bits]
         beside = {
             f"one {kind} layer fewer": min(fewer, key=cost, default=None),
             "the next smaller memory in the other layers": max(smaller, key=cost, default=None),
@@ -329,9 +320,6 @@ class _Search:
             if (one.reading, one.depth) == (reading, mine.depth) and one.reader == reader:
                 yield one
 
-    def _cost(self, arrangement: Arrangement) -> Cost:
-        return arrangement.cost(self.context)
-
     def _beside(
         self, change: str, layouts: Sequence[Layout], proved: bool, *, some: bool = False
     ) -> Neighbour | None:
@@ -346,12 +334,12 @@ class _Search:
         if failing and (some or len(failing) == len(layouts)):
             layout, (task, key) = failing[0]
             bites = _bites(key, layout.architecture, task)
-            cost = self._cost(layout.arrangement)
+            cost = layout.arrangement.cost(self.context)
             return Neighbour(change, layout, cost, "FAILS", task.spec, key, *bites)
         left = [one for one, found in said if found is None]
         for task in self.tasks if proved else ():
-            if not any(_solves(one, task, self.solving[task]) for one in left):
-                cost = self._cost(left[0].arrangement)
+            if not any(_solves(one, task, self.solving) for one in left):
+                cost = left[0].arrangement.cost(self.context)
                 return Neighbour(change, left[0], cost, "OPEN", task.spec, "none", None)
         return None
 

@@ -72,10 +72,12 @@ class Construction(Theorem):
         return self.full
 
     def may_solve(self, architecture: Architecture, task: Task) -> bool:
+        if task.name not in self.about or not self.speaks_of(architecture):
+            return False
         full = 0
         for layer, times in architecture.within(task.length + self.start_token).counted():
             full += times * any(part.retrieval_head or part.token_choice for part in layer)
-        return full >= self.least_full(task) and self.speaks_of(architecture)
+        return full >= self.least_full(task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         found = self.found(architecture, task)
