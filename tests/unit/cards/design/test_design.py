@@ -539,7 +539,7 @@ def test_amounts_that_differ_are_written_differently(
 @pytest.mark.parametrize(
     ("fill", "reader"),
     [
-        # the windows show that nothing is embedded: readers see no places
+        # the windows show that nothing is embedded: places are what a reader before has counted
         ("window(size=8, positions=none, head_dim=8)", "full(head_dim=32)"),
         # readers without places live on what layers before them count
         (
@@ -561,7 +561,8 @@ def test_layouts_are_proved_where_judge_solves_them(fill: str, reader: str, text
             solved = judge(layout.architecture, task)[0].status == "SOLVABLE"
             statuses.add(solved)
             assert (layout.architecture in proved) == solved, layout.architecture.spec
-    assert len(statuses) == (2 if fill.startswith("mamba") else 1)
+    # three readers, one of which counts, are too few for two steps
+    assert len(statuses) == (1 if fill.startswith("window") and text.startswith("seqcomp") else 2)
 
 
 @pytest.mark.parametrize(
