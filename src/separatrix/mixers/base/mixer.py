@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, MutableMapping
+from math import prod
 from typing import Any, ClassVar
 
 import torch
@@ -435,4 +436,4 @@ def join_chunks(x: Float[Tensor, "b h n c d"], tokens: int) -> Keys:
 
 def state_numbers(state: State) -> int:
     """Numbers one sequence carries in a state."""
-    return sum(tensor[0].numel() for tensor in state.values())
+    return sum(prod(tensor.shape[1:]) for tensor in state.values())

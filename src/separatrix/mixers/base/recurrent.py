@@ -16,7 +16,6 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -232,7 +231,8 @@ class RecurrentMixer(Projections):
         copies = self.heads // self.qk
         # sums over tokens need more digits than half formats have
         q, k, v = (wide(x) for x in projected)
-        k, v = (rearrange(x, "b t (n c) -> b (t n) c", n=self.updates) for x in (k, v))
+        if self.updates > 1:
+            k, v = (x.unflatten(2, (self.updates, -1)).flatten(1, 2) for x in (k, v))
         return (
             split_heads(q, self.qk, copies),
             split_heads(k, self.qk, copies),
@@ -259,7 +259,7 @@ def per_head(x: Float[Tensor, "b t h"]) -> PerToken:
 
 def unit(x: Keys) -> Keys:
     """Vectors scaled to length 1; 0 stays 0."""
-    return F.normalize(x, dim=-1, eps=SHORTEST_LENGTH)
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(SHORTEST_LENGTH)
 
 
 def divide(

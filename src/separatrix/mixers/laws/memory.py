@@ -193,13 +193,13 @@ def nothing_is_kept(mixer: Mixer) -> None:
     with apart(0):
         random = torch.get_rng_state()
         y = mixer(x)
-        steps, _ = stream(mixer, x)
+        steps = _in_turn(mixer, x)
         demand(
             torch.equal(random, torch.get_rng_state()),
             "forward or step draws from PyTorch's random numbers in eval mode",
         )
-    close(steps, there, "outputs of step in this process and in another")
-    _in_turn(unused, x, steps)
+    what = "outputs of step, a second sequence in turn, and in another process without it"
+    close(steps, there, what)
     _called_again(mixer, x, y, steps)
     for name, tensor in {**dict(mixer.named_parameters()), **dict(mixer.named_buffers())}.items():
         demand(
@@ -210,8 +210,8 @@ def nothing_is_kept(mixer: Mixer) -> None:
         )
 
 
-def _in_turn(mixer: Mixer, x: Tensor, steps: Tensor) -> None:
-    """Two sequences through one mixer, a token of each in turn."""
+def _in_turn(mixer: Mixer, x: Tensor) -> Tensor:
+    """The outputs of `step` where another sequence goes through the mixer, a token of each in turn."""
     both = (x, inputs(mixer, 2, ALONE, seed=62))
     states = [mixer.init_state(2), mixer.init_state(2)]
     outputs = []
@@ -219,8 +219,7 @@ def _in_turn(mixer: Mixer, x: Tensor, steps: Tensor) -> None:
         for place, tokens in enumerate(both):
             y, states[place] = mixer.step(tokens[:, t].clone(), states[place], t)
             outputs.append(y)
-    found = torch.stack(outputs[::2], 1)
-    close(found, steps, "outputs of step with a second sequence in turn and without it")
+    return torch.stack(outputs[::2], 1)
 
 
 def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:

@@ -21,6 +21,8 @@ FEWEST = 512
 """Values in any case; of further tokens a quarter."""
 STRETCH = 64
 """Neighbouring values in a stretch."""
+AT_ZERO = 8
+"""Of them around 0, where a product takes a processor up to thirty times as long."""
 WATCHED = 8
 """Numbers of a state that are looked at again, from the first to the last."""
 ROWS = 1024
@@ -132,6 +134,11 @@ class _Maps:
         self.ends = torch.tensor([self.state[n].numel() for n in names]).cumsum(0).tolist()
         every = self.ends[-1]
         self.watched = torch.linspace(0, every - 1, min(every, WATCHED)).long()
+        part = torch.bucketize(self.watched, torch.tensor(self.ends), right=True)
+        self.looked_at = {
+            name: self.watched[part == place] - start
+            for place, (name, start) in enumerate(zip(names, [0, *self.ends[:-1]], strict=True))
+        }
         fewest = FEWEST if most == MOST else FEWEST // 4
         values = values_of(self.state[names[0]].dtype, max(fewest, numbers // every))
         self.rows = min(ROWS, len(values) // 4, max(16, numbers // (4 * every)))
@@ -173,20 +180,23 @@ class _Maps:
         the value that stands so many places further on.
         """
         count = self.each + 1
+        columns = self.values.T
         return torch.stack(
-            [self._image(self.values[(i + shifts) % count].T, t) for i in range(count)]
+            [self._image(columns.index_select(1, (i + shifts) % count), t) for i in range(count)]
         )
 
     def _image(self, numbers: Tensor, t: int) -> Tensor:
         """The same of one state for every row (rows, numbers)."""
-        state = {n: x.expand(self.rows, *x.shape[1:]).clone() for n, x in self.state.items()}
+        state = {n: x.expand(self.rows, *x.shape[1:]) for n, x in self.state.items()}
         start = 0
         for name, end in zip(self.names, self.ends, strict=True):
             state[name] = numbers[:, start:end].reshape(state[name].shape).to(state[name].dtype)
             start = end
-        _, after = self.mixer.step(self.token, state, t)
-        found = torch.cat([after[name].flatten(1) for name in self.names], 1)
-        return found[:, self.watched]
+        # in memory of their own, for a step that writes into them
+        given = {n: x if n in self.names else x.clone() for n, x in state.items()}
+        _, after = self.mixer.step(self.token, given, t)
+        found = [after[name].flatten(1)[:, some] for name, some in self.looked_at.items()]
+        return torch.cat(found, 1)
 
     def _never_falls(self, images: Tensor) -> None:
         keys = order_of(images)
@@ -239,9 +249,9 @@ def values_of(dtype: torch.dtype, most: int) -> Tensor:
         starts[::2] = starts[::2] // coarse * coarse
         starts[1::2] += draws("values").randrange(coarse)
         # both zeros, and both infinities, are among them
-        ends = torch.tensor([low, -STRETCH // 2, infinity + 1 - STRETCH])
+        ends = torch.tensor([low, infinity + 1 - STRETCH])
         keys = (torch.cat([starts, ends])[:, None] + torch.arange(STRETCH)).clamp(low, infinity)
-        keys = keys.unique()
+        keys = torch.cat([keys.flatten(), torch.arange(-AT_ZERO // 2, AT_ZERO // 2)]).unique()
     narrow = _NARROW[dtype.itemsize]
     bits = torch.where(keys < 0, torch.iinfo(narrow).min - 1 - keys, keys)
     return bits.to(narrow).view(dtype).float()
