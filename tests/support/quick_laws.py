@@ -32,6 +32,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
         "HALF": 6,
         "ROW": 20,
         "SHORT": 2,
+        "STEPPED": 2,
         "LONG": (80, 140),
         "FEW": (2, 3),
         "MANY": (9,),

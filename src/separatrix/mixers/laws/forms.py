@@ -51,8 +51,9 @@ MORE = (13, 70)
 """Batches in which every row must come out as alone; two of more rows are drawn."""
 ROW = 130
 SHORT = 20
-"""Tokens of a row in a few rows, and those in many rows or of `step`; that step equals forward in
-batches is another law.
+STEPPED = 8
+"""Tokens of a row in a few rows, in many, and of `step`; that it equals forward in batches is
+another law.
 """
 LONG = (400, 1024, 1100)
 CHANGED = (128, 256, 257, 512, 600, 768, 1024)
@@ -108,7 +109,7 @@ def at_is_forward(mixer: Mixer) -> None:
     """`at` equals `forward` gathered at the places, and has its gradients, for one place and for
     several, unsorted and repeated, in every format; places that are no token's are refused.
     """
-    x = inputs(mixer, 3, max(PLACED)).requires_grad_()
+    x = inputs(mixer, 2, max(PLACED)).requires_grad_()
     forms = {
         "at": lambda part: torch.cat([mixer.at(part, places(part, n)) for n in ASKED], 1),
         "forward": lambda part: taken(mixer(part), torch.cat([places(part, n) for n in ASKED], 1)),
@@ -192,7 +193,7 @@ def rows_are_alone(mixer: Mixer) -> None:
     forms: dict[str, Callable[[Tensor], Tensor]] = {
         "forward": mixer,
         "last": mixer.last,
-        "step": lambda x: stream(mixer, x[:, :SHORT])[0],
+        "step": lambda x: stream(mixer, x[:, :STEPPED])[0],
     }
     for name, form in forms.items():
         alone = cache(lambda row, tokens, form=form: form(rows[row : row + 1, :tokens]))
