@@ -103,7 +103,7 @@ def _about(half: Mixer, name: str) -> None:
             )
 
 
-SIZES = ((5, 70), (1, 600), (1, 1100))
+SIZES = ((5, 70), (2, 600), (1, 1100))
 """(batch, tokens): every parameter by itself in the first, all of them at once in the others."""
 STEPS = (1e-5, 1e-6, 1e-7, 1e-8)
 COARSE = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)

@@ -211,7 +211,7 @@ def nothing_is_kept(mixer: Mixer) -> None:
 
 
 def _in_turn(mixer: Mixer, x: Tensor) -> Tensor:
-    """The outputs of `step` where another sequence goes through the mixer, a token of each in turn."""
+    """The outputs of `step` while another sequence takes its turn after each token."""
     both = (x, inputs(mixer, 2, ALONE, seed=62))
     states = [mixer.init_state(2), mixer.init_state(2)]
     outputs = []
