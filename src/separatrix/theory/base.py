@@ -97,6 +97,14 @@ class Theorem(ABC):
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
         return f"construction: {self.key}" if self.shows == SOLVABLE else f"Theorem {self.key}"
 
+    def whole(self, architecture: Architecture, task: Task) -> Architecture:
+        """The stack whose windows that hold all of a prompt are full attention: with a start token
+        where one may stand, or where places that equal weights count take one.
+        """
+        wide = architecture.within(task.length + self.start_token)
+        more = not self.start_token and wide is not architecture and wide.equal_weights
+        return architecture.within(task.length + 1) if more else wide
+
     def speaks_of(self, architecture: Architecture) -> bool:
         """Whether it is about a stack at all."""
         return self.both_ways != architecture.causal

@@ -173,7 +173,7 @@ def _evaluated(
     solved = found is not None and found.status == "SOLVABLE"
     if solved or theorem.shows != SOLVABLE or not theorem.at_once:
         return found
-    wide = architecture.within(task.length + theorem.start_token)
+    wide = theorem.whole(architecture, task)
     seen = None if wide is architecture else ask(wide)
     if seen is None or seen.status != "SOLVABLE":
         return found

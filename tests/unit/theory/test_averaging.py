@@ -132,3 +132,27 @@ def test_what_rests_on_places_that_full_layers_count() -> None:
         for verdict in verdicts:
             recheck(verdict)
         assert {v.status for v in verdicts} == {status}, (spec, task, verdicts)
+
+
+def test_a_start_token_has_its_place_in_windows_too() -> None:
+    """65 tokens fill a chunk or a window, and the start token is one more."""
+    for spec, task, status in (
+        ("chunked(size=65, positions=none)*2", "eva:n=64,V=16", "OPEN"),
+        ("chunked(size=66, positions=none)*2", "eva:n=64,V=16", "SOLVABLE"),
+        ("window(size=65, positions=none)*2", "eva:n=64,V=16", "OPEN"),
+        ("full(positions=none) + chunked(size=65, positions=none)", "eva:n=64,V=16", "OPEN"),
+        ("full(positions=none) + chunked(size=66, positions=none)", "eva:n=64,V=16", "SOLVABLE"),
+        # which rotations alone do not need
+        ("window(size=65, rope=true, positions=none)", "eva:n=64,V=16", "SOLVABLE"),
+        ("full(accumulator=p32, positions=none) + full(positions=none)", "eva:n=64,V=16", "OPEN"),
+        ("full(accumulator=p32, positions=none)", "parity:n=64", "OPEN"),
+    ):
+        verdicts = judge(Architecture.parse(spec), parse_task(task))
+        assert {v.status for v in verdicts} == {status}, (spec, task, verdicts)
+    stack = Architecture.parse("gdn + full(positions=none)*4")
+    (verdict,) = judge(stack, parse_task("seqcomp:L=2,n=64"))
+    assert any(said.startswith("positions: ") for said in verdict.assumptions)
+    # and a long stack is judged in no time
+    long = Architecture.parse("full(positions=none, format=fp16)*3000")
+    assert not averaging(long, len(long), 500)
+    assert len(long.equal_weights) == 0

@@ -186,7 +186,7 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
     if isinstance(theorem, Construction):
         if status != "SOLVABLE" or not theorem.speaks_of(stack):
             return False
-        wide = stack.within(task.length + theorem.start_token)
+        wide = theorem.whole(stack, task)
         return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
     if status == "FAILS":
         with suppress(Undecided):

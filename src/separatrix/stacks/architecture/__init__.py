@@ -22,8 +22,8 @@ from separatrix.stacks.architecture.spec import (
 from separatrix.stacks.architecture.spec import Layer as Layer
 from separatrix.stacks.architecture.weights import Mlp, Weights
 from separatrix.stacks.mechanisms import MECHANISMS as MECHANISMS
+from separatrix.stacks.mechanisms import Full, check_size_names
 from separatrix.stacks.mechanisms import Mechanism as Mechanism
-from separatrix.stacks.mechanisms import check_size_names
 from separatrix.stacks.mechanisms import mechanism as mechanism
 from separatrix.stacks.mechanisms.base import POSITIONS
 
@@ -272,6 +272,20 @@ class Architecture:
         bits = [each[number] for number in which[:-1]]
         layers = accumulate((int(count > 0) for count in bits), initial=0)
         return tuple(zip(layers, accumulate(bits, initial=0), strict=True))
+
+    @cached_property
+    def equal_weights(self) -> tuple[tuple[int, Full], ...]:
+        """The full layers whose weights can all be equal, exactly, of each kind the first two; none
+        where tokens know places before.
+        """
+        kinds, which = self._kinds if self.positions == "none" else ((), ())
+        able = [[p for p in layer if isinstance(p, Full) and p.averages] for layer in kinds]
+        places: dict[int, list[int]] = {}
+        for at, kind in enumerate(which):
+            if able[kind] and len(places.setdefault(kind, [])) < 2:
+                places[kind].append(at)
+        every = sorted(at for some in places.values() for at in some)
+        return tuple((at, part) for at in every for part in able[which[at]])
 
     @cached_property
     def granted(self) -> tuple[str, ...]:

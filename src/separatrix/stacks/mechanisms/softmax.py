@@ -270,6 +270,13 @@ class Full(GatedSoftmax, row="full"):
     def left_to_right(self) -> bool:
         return self.causal
 
+    @property
+    def averages(self) -> bool:
+        """Whether it is shown to weigh all tokens so far alike, and adds up in 32 bits or more."""
+        plain = self.causal and not self.normed and self.rotation is None and self.free_scores
+        known = self.formats <= EXACT_FORMATS and self.accumulator_bits >= 32
+        return plain and known and self.format != "fp16"
+
     def _must_be_causal(self, asked: str) -> None:
         """Raises SizeError where tokens see later ones."""
         if not self.causal:

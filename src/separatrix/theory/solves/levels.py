@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism
+from separatrix.stacks.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Dyck
 from separatrix.theory.solves.places import COUNTED, counted_tokens, full_heads
 from separatrix.theory.solves.products import DIVIDES_LAST
-from separatrix.theory.solves.recall import START, digit_layers, told_places
+from separatrix.theory.solves.recall import START, digit_layers, telling, told_places
 from separatrix.theory.solves.room import TAGS, WIDE, Room, bits_of
 
 MOST_EXACT = 1 << 23
@@ -62,7 +63,8 @@ def by_levels(architecture: Architecture, task: Dyck) -> Room | Missing:
         counting = counters(((one.layer, one.part) for one in free), task.n)
         if not counting:
             most = f"the open ones of {task.n:,} brackets"
-            said = f"no averages of its full layers are shown to count {most}"
+            others = "other " * bool(known.layers)
+            said = f"no averages of its {others}full layers are shown to count {most}"
             missing = Missing(said, "too few layers count")
             continue
         missing = Missing(
@@ -105,7 +107,7 @@ def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
         return
     used, told, rests_on = told_places(architecture, tokens)
     if told >= tokens:
-        said = f"{len(used)} tell every token its place, " if used else ""
+        said = f"{telling(used)}, " if used else ""
         yield Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
     for index in range(1, len(architecture)):
         if counted_tokens(architecture, index) >= tokens:
@@ -123,7 +125,7 @@ def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:
     """
     found = dict[int, int]()
     for layer, part in full if n < MOST_EXACT else ():
-        if isinstance(part, Full) and part.accumulator_bits >= 32:
+        if isinstance(part, Full) and part.accumulator_bits >= 32 and part.formats <= EXACT_FORMATS:
             if part.format in WIDE:
                 return [layer]
             channels = part.kv * max(0, part.dv - PADDED) if part.format == "bf16" else 0

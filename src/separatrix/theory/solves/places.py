@@ -1,5 +1,5 @@
 """How a layer of full attention finds the token at a place: by embedded addresses, by rotations
-alone (relative selection), or by addresses that recurrent layers before it have counted.
+alone (relative selection), or by addresses that layers before it have counted.
 
 Theory.md, section 1, "Positions": theorems that say "solves" need reading layers that know places.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_bits, slow_turn
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Full, Mechanism
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head, TokenChoice
 from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, bits_of, in_turn
 from separatrix.theory.words import counted_as
@@ -43,7 +43,7 @@ class Places:
     """Key dimensions that hold address bits and tags; 0 for relative selection."""
     rests_on: str
     counted: bool = False
-    """Whether recurrent layers before it count the places."""
+    """Whether layers before it count the places."""
 
     def numbers(self, address_bits: int, **others: int) -> dict[str, int]:
         """The numbers of a verdict: the bits of an address only where there is one."""
@@ -273,20 +273,15 @@ def averaging(architecture: Architecture, index: int, tokens: int) -> tuple[int,
     found: tuple[int, ...] = ()
     alike = tokens // 128 + 2
     bits = bits_of(128 * bits_of(tokens + 1) + 1)
-    known = architecture.positions == "none" and tokens <= MOST_COUNTED
-    for layer in range(index) if known else ():
-        for part in architecture.layers[layer]:
-            if not isinstance(part, Full) or not part.causal or part.normed or part.rotation:
-                continue
-            if not part.free_scores or part.accumulator_bits < 32:
-                continue
-            if part.format in WIDE:
-                return (layer,)
-            room = part.head_dim > bits and alike <= STEP * min(part.dv, MOST_CHANNELS)
-            if part.format == "bf16" and found and found[0] < layer and room:
-                return (*found, layer)
-            if part.format == "bf16":
-                found = found or (layer,)
+    for layer, part in architecture.equal_weights if tokens <= MOST_COUNTED else ():
+        if layer >= index:
+            break
+        if part.format in WIDE:
+            return (layer,)
+        room = part.head_dim > bits and alike <= STEP * min(part.dv, MOST_CHANNELS)
+        if found and found[0] < layer and room:
+            return (*found, layer)
+        found = found or (layer,)
     return ()
 
 

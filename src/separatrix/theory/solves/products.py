@@ -21,6 +21,7 @@ from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import number
 from separatrix.theory.search.reals import ln
 from separatrix.theory.solves.places import (
+    BY_AVERAGES,
     BY_ROTATIONS,
     COUNTED,
     Attending,
@@ -243,8 +244,11 @@ def products(architecture: Architecture, task: Task) -> Room | None:
     def multiplied(found: dict[int, Reader], said: str) -> Room | None:
         return _multiplied(architecture, n, points, found, said)
 
+    found = readers(architecture, points, n, blank=True)
+    averaged = any(reader.rests_on.startswith(BY_AVERAGES) for reader in found.values())
     return (
-        multiplied(readers(architecture, points, n, blank=True), FIRST)
+        (_counted(architecture, task) if averaged else None)
+        or multiplied(found, FIRST)
         or _counted(architecture, task)
         # which bring every token the same letters, also one that asks
         or multiplied(readers(architecture, points, n, blank=True, convolutions=True), FIRST)
@@ -316,6 +320,8 @@ def _counted(architecture: Architecture, task: Task) -> Room | None:
     n = task.length
     for (index, _), part in each(architecture):
         if not isinstance(part, Full) or part.accumulator_bits < 32:
+            continue
+        if not part.formats <= EXACT_FORMATS:
             continue
         channels = part.kv * part.dv
         if part.format in WIDE:

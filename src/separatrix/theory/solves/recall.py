@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from math import isqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 from separatrix.core.numbers.selection import Slow
@@ -40,6 +41,7 @@ from separatrix.theory.solves.places import (
 from separatrix.theory.solves.products import fetched, readers, seeing_heads
 from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, each, in_turn
 from separatrix.theory.solves.states import SATURATED
+from separatrix.theory.words import counted_as
 
 
 def retrieval(architecture: Architecture, task: Eva | Index) -> Room | None:
@@ -143,7 +145,7 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     looks = ""
     if used:
         named = ", ".join(f"{index + 1}" for index in used)
-        looks = f"{len(used)} (layers {named}) tell every token its place, "
+        looks = f"{telling(used)} ({named}), "
     said = (
         f"{len(used) + 2} layers solve it: {looks}layer {first + 1} finds the mark, layer"
         f" {second + 1} looks up values by {address} address bits"
@@ -176,6 +178,10 @@ def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int
     if counting and (told < tokens or any(said.startswith(BY_AVERAGES) for said in sources)):
         return [*counting], tokens, (averages(counting),)
     return used, told, sources
+
+
+def telling(used: list[int]) -> str:
+    return f"{counted_as(len(used), 'layer')} tell{'' if used[1:] else 's'} every token its place"
 
 
 def digit_layers(
@@ -327,7 +333,8 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
     wanted = wanted_by(task)
     if wanted is None or (wanted.averaged and wanted.letter * task.length > MOST_AVERAGED):
         return None
-    for first, rests_on in sorted(bringing(architecture, wanted, task.length)):
+    brings = bringing(architecture, wanted, task.length)
+    for first, rests_on in sorted(brings, key=itemgetter(0)):
         for second, slow in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue

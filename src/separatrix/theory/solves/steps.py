@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import itemgetter
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import selection_lead
@@ -28,6 +29,7 @@ from separatrix.theory.solves.recall import (
     Wanted,
     bringing,
     digit_layers,
+    telling,
     tells_before,
     told_places,
 )
@@ -127,7 +129,8 @@ def _sources(found: list[Places]) -> tuple[str, ...]:
     """What the layers rest on, first layer first, each thing once: later layers may use the places
     that were counted for the first one.
     """
-    later = set([one.rests_on for one in found if one.counted][1:])
+    counted = [one.rests_on for one in found if one.counted]
+    later = set(counted) - set(counted[:1])
     said = (one.rests_on for one in found if one.rests_on not in later)
     return tuple(dict.fromkeys(said))
 
@@ -286,8 +289,8 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     place, letter = bits_of(tokens), bits_of(task.V + 1)
     held = place + letter
     used, told, rests_on = told_places(architecture, tokens)
-    brings = bringing(architecture, Wanted(1, letter), task.n)
-    first, source = min((one for one in brings if one[0] not in used), default=(-1, ""))
+    brings = sorted(bringing(architecture, Wanted(1, letter), task.n), key=itemgetter(0))
+    first, source = next((one for one in brings if one[0] not in used), (-1, ""))
     if told < tokens or first < 0:
         return None
     searching = digit_layers(architecture, max(first, *used), place, held, held, tokens)
@@ -299,7 +302,7 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
         return None
     layers = len(used) + 1 + len(searching) + len(jumps)
     said = (
-        f"{layers} layers solve it: {len(used)} tell every token its place, layer {first + 1}"
+        f"{layers} layers solve it: {telling(used)}, layer {first + 1}"
         f" brings every token the one before it, {len(searching)} look digit by digit"
         f" for the latest one of the same letter ({held} bits compared), and {len(jumps)} double"
         " the hops"
@@ -320,7 +323,7 @@ def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
     attended = bringing(architecture, Wanted(1, bits_of(task.V + 1)), task.n)
     told = ((index, () if how == NEEDS_NONE else (how, START)) for index, how in attended)
     brought = [*((index, ()) for index in convolved), *told]
-    first, granted = min(brought, default=(len(architecture), ()))
+    first, granted = min(brought, key=itemgetter(0), default=(len(architecture), ()))
     hops = kept = used = 0
     for layer in architecture.layers[first + 1 :]:
         # two numbers more: whether the letter is known, and whether not
