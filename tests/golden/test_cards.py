@@ -563,9 +563,7 @@ def test_state_tracking_of_mamba2_beside_deltaproduct() -> None:
 
 def test_explanations_are_printed_where_asked_for() -> None:
     told = text(Architecture.parse("full*2"), 100, width=200, why="equality")
-    sentence = (
-        "One full layer fetches each bit's partner, a second one looks for a pair that differs."
-    )
+    sentence = "One layer fetches each bit's partner, a second one looks for a pair that differs."
     assert sentence in squeezed(told)
     assert sentence in squeezed(text(Architecture.parse("full*2"), 100, width=200, why="all"))
     assert sentence not in squeezed(text(Architecture.parse("full*2"), 100, width=200))

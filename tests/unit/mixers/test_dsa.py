@@ -78,8 +78,8 @@ def test_its_index_keys_must_hold_what_is_turned() -> None:
 
 
 def test_theory_asks_for_twice_the_bits_in_the_indexer() -> None:
-    """6 address bits and 2 tags, each beside its negative, beside 4 numbers that turn; queries
-    come through a latent that holds 8 of them.
+    """6 address bits and 2 tags, each beside its negative, beside 4 numbers that turn, which tell
+    no 65 places apart in bf16; queries come through a latent that holds 8 bits.
     """
 
     def status(**sizes: int) -> str:
@@ -87,7 +87,7 @@ def test_theory_asks_for_twice_the_bits_in_the_indexer() -> None:
         said = ", ".join(
             f"{k}={v}" for k, v in ({"rope_dim": 4, "topk": 1} | given | sizes).items()
         )
-        return judge(Architecture.parse(f"dsa @ heads=1, {said}"), Eva(n=64, V=4))[0].status
+        return judge(Architecture.parse(f"dsa @ heads=1, bf16, {said}"), Eva(n=64, V=4))[0].status
 
     assert status() == "SOLVABLE"
     for short in ("head_dim", "latent", "query_latent", "value_dim"):

@@ -128,7 +128,8 @@ class Handler(BaseHTTPRequestHandler):
         """
         self._head("application/x-ndjson")
         server, parts = self.server, told(question)
-        mine = server.newest = next(server.asked)
+        mine = next(server.asked)
+        server.newest = max(mine, server.newest)
         # OSError: the page is closed
         with server.turn, suppress(OSError):
             while mine == server.newest:

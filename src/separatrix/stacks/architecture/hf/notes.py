@@ -73,7 +73,8 @@ def note_formats(fields: Fields, layers: Layers) -> None:
     if any(draft.cls is DSA for layer in layers for draft in layer):
         fields.note(
             "an indexed latent in fp8 takes 656 bytes in vLLM (fp8_ds_mla: scales, and rotated"
-            " numbers in bf16), and its indexer's key 1 byte a number and 4 for each 128"
+            " numbers in bf16), and its indexer's key 1 byte a number and 4 for each 128; how that"
+            " rounds what it chooses is not worked out"
         )
 
 
