@@ -17,8 +17,8 @@ from separatrix.core.numbers.selection import RATIOS, selection_lead, slow_turn
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import GatedDeltaNet
-from separatrix.tasks import Copying, Equality, Eva, KHop, SeqComp, Task, TwoSum
-from separatrix.theory import judge
+from separatrix.tasks import Copying, Equality, Eva, KHop, SeqComp, Task, TwoSum, parse_task
+from separatrix.theory import judge, recheck
 from separatrix.theory.solves.recall import told_places
 from separatrix.theory.written import built_by
 
@@ -448,3 +448,20 @@ def test_hops_take_the_earliest_layer_that_brings_the_letter_before(behind: str)
     """A convolution behind the layers that hop brings it too late, and takes nothing away."""
     stack = Architecture.parse(f"full*10{behind} @ {ROTATED}")
     assert judge(stack, KHop(n=40, V=5, k=6))[0].numbers["first"] == 3
+
+
+def test_hops_in_half_formats_go_digit_by_digit() -> None:
+    """129 places take eight bits, two for four heads: a layer brings the letter before, four look
+    for the latest of a letter, three double the hops.
+    """
+    task = parse_task("khop:n=128,k=4,V=8")
+    for spec, status in (
+        ("full*8 @ bf16", "SOLVABLE"),
+        ("full*7 @ bf16", "OPEN"),
+        ("full*8 @ bf16, heads=1", "OPEN"),
+        # a head for each binary digit, in fp32
+        ("full*4 @ heads=8", "SOLVABLE"),
+    ):
+        (verdict,) = judge(Architecture.parse(spec), task)
+        assert verdict.status == status, spec
+        recheck(verdict)

@@ -256,20 +256,18 @@ def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
 
 def k_hop(architecture: Architecture, task: KHop) -> Room | None:
     place, letter = bits_of(task.n + 1), bits_of(task.V)
-    # the sizes of what is added up to a score, in the head for the highest digit
-    if architecture.positions != "embedded":
-        return _hops_behind(architecture, task)
-    if (1 << place) * (2 * letter + 6) > 1 << _EXACT:
-        return None
     depth = task.k.bit_length() + 1
 
     def asks(one: Attending) -> bool:
         return one.compares(place + 1) and one.head.has_room(place + 1, place + letter)
 
     searches = partial(_searches, place=place, letter=letter)
-    layers = heads_in_turn(architecture, searches, *[asks] * (depth - 1))
+    layers = None
+    # the sizes of what is added up to a score, in the head for the highest digit
+    if architecture.positions == "embedded" and (2 * letter + 6) << place <= 1 << _EXACT:
+        layers = heads_in_turn(architecture, searches, *[asks] * (depth - 1))
     if layers is None:
-        return None
+        return _hops_behind(architecture, task)
     first = layers[0]
     said = (
         f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
@@ -281,8 +279,8 @@ def k_hop(architecture: Architecture, task: KHop) -> Room | None:
 
 
 def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
-    """The same where layers tell tokens their places: the latest token with the same letter before
-    it is looked up digit by digit, and a head asks for each value of a digit.
+    """The same where layers tell tokens their places, or heads are few or narrow: the latest token
+    with the same letter before it is looked up digit by digit, a head for each value of a digit.
     """
     tokens = task.n + 1
     # a start token has a letter of its own
@@ -293,7 +291,7 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     first, source = next((one for one in brings if one[0] not in used), (-1, ""))
     if told < tokens or first < 0:
         return None
-    searching = digit_layers(architecture, max(first, *used), place, held, held, tokens)
+    searching = digit_layers(architecture, max([first, *used]), place, held, held, tokens)
     last = searching[-1] if searching else len(architecture)
     after = (one for one in full_heads(architecture) if one.layer > last)
     found = dict.fromkeys(one.layer for one in after if one.finds(place, held, tokens))
@@ -301,11 +299,11 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     if len(jumps) < task.k.bit_length():
         return None
     layers = len(used) + 1 + len(searching) + len(jumps)
+    knows = f"{telling(used)}, " if used else ""
     said = (
-        f"{layers} layers solve it: {telling(used)}, layer {first + 1}"
-        f" brings every token the one before it, {len(searching)} look digit by digit"
-        f" for the latest one of the same letter ({held} bits compared), and {len(jumps)} double"
-        " the hops"
+        f"{layers} layers solve it: {knows}layer {first + 1} brings every token the one before it,"
+        f" {len(searching)} look digit by digit for the latest one of the same letter ({held} bits"
+        f" compared), and {len(jumps)} double the hops"
     )
     numbers = {"address_bits": place, "letter_bits": letter, "layers": layers, "first": first}
     return Room(said, numbers, (*dict.fromkeys((*rests_on, source)), START))
