@@ -50,7 +50,9 @@ def test_every_preset_is_one_screen_that_names_what_is_missing(
         assert max(map(len, printed)) <= 80
         text = " ".join(" ".join(printed).split())
         assert text.isascii()
-        assert text.count(NOTHING_SPEAKS) == any(row.decides == FAR for row in facts.table)
+        # where an indexer chooses, layers that find tokens are called reading
+        nothing = text.replace("several reading", "several full").count(NOTHING_SPEAKS)
+        assert nothing == any(row.decides == FAR for row in facts.table)
         # no number that no prompt reaches
         assert not re.search(r"10\^\d{3}|e\+|\d(,\d{3}){5}", text)
         for row in facts.table:
