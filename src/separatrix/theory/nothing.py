@@ -12,7 +12,7 @@ from separatrix import tasks
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import MOST_OFFSETS, selection_lead
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Mechanism, Sparse
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Task
 from separatrix.tasks.tracking import Tracked, tracked
@@ -226,7 +226,7 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
     if many and any(one.choice for one in heads):
         said = "an indexer chooses for all heads at once, so that a layer asks for one token"
         return _lack(said, "one choice of tokens for all heads", general=True)
-    blocks = fit == "retrieval" and any(isinstance(part, Sparse) for part in reading)
+    blocks = fit == "retrieval" and any(part.compresses_blocks for part in reading)
     if reading and not heads and not blocks:
         return _lack(
             f"the construction `{fit}` is for full attention, and it has {reading[0].title}",
