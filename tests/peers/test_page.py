@@ -183,7 +183,7 @@ def test_files(opened: Callable[..., Window], tmp_path: Path) -> None:
 
 
 def test_code_in_a_short_answer(opened: Callable[..., Window]) -> None:
-    window = opened("#s=deepseek-v3.2")
+    window = opened("#s=dsa(index_dim=8)*4")
     assert window.page.locator("#rows summary code:has-text('retrieval')").count()
     assert "`" not in window.text("#rows")
 
