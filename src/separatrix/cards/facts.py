@@ -27,7 +27,7 @@ from separatrix.tasks import parse_task
 from separatrix.theory.base import number
 from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.fails.p_parity import STEPS, UNPLACED
-from separatrix.theory.solves.places import named
+from separatrix.theory.solves.places import kind_of_readers
 from separatrix.theory.words import counted_as
 
 ASKED = {
@@ -220,7 +220,7 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
     words = words.format_map(numbers).replace("its 1 full layers", "its one full layer")
-    kind = named(architecture)
+    kind = kind_of_readers(architecture)
     return words if kind == "full" else words.replace("by its", "by").replace("full", kind)
 
 

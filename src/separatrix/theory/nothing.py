@@ -24,7 +24,7 @@ from separatrix.theory.solves.places import (
     down,
     finders,
     full_heads,
-    named,
+    kind_of_readers,
     up,
 )
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
@@ -351,7 +351,7 @@ def uncompared(
             " shown to compare",
             turned,
         )
-    kind = named(architecture)
+    kind = kind_of_readers(architecture)
     left = f"its {kind} layers compare contents in {most:,} key dimensions"
     if any(one.part.rotation for one in heads):
         left = f"rotations leave {most:,} key dimensions of its {kind} layers as they are"

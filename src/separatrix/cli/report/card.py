@@ -31,7 +31,7 @@ from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.theory.base import readers
 from separatrix.theory.judge import THEOREMS
-from separatrix.theory.solves.places import named
+from separatrix.theory.solves.places import kind_of_readers
 from separatrix.theory.words import counted_as
 from separatrix.theory.written import built_by, in_construct
 
@@ -50,7 +50,7 @@ def card_document(facts: CardFacts) -> Document:
     if not facts.table:
         asked = [Line(f"  Nothing that is asked here has room in {tokens(facts.context)}.")]
     if any(row.decides == FAR for row in facts.table):
-        notes.append(NOTHING_SPEAKS.replace("full", named(facts.architecture)))
+        notes.append(NOTHING_SPEAKS.replace("full", kind_of_readers(facts.architecture)))
     notes += [text for text in facts.assumptions if text.startswith(OF_THE_TYPE)]
     granted = len(facts.assumptions) + bool(facts.defaults) + bool(facts.unknown)
     if facts.defaults:

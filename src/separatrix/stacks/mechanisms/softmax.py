@@ -271,11 +271,15 @@ class Full(GatedSoftmax, row="full"):
         return self.causal
 
     @property
+    def counts(self) -> bool:
+        """Whether it adds up in 32 bits or more, in formats whose rounding is worked out."""
+        return self.formats <= EXACT_FORMATS and self.accumulator_bits >= 32
+
+    @property
     def averages(self) -> bool:
-        """Whether it is shown to weigh all tokens so far alike, and adds up in 32 bits or more."""
+        """Whether it is shown to weigh all tokens so far alike, and counts."""
         plain = self.causal and not self.normed and self.rotation is None and self.free_scores
-        known = self.formats <= EXACT_FORMATS and self.accumulator_bits >= 32
-        return plain and known and self.format != "fp16"
+        return plain and self.counts and self.format != "fp16"
 
     def _must_be_causal(self, asked: str) -> None:
         """Raises SizeError where tokens see later ones."""

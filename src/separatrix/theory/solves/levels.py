@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism
-from separatrix.stacks.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Dyck
 from separatrix.theory.solves.places import COUNTED, counted_tokens, full_heads
 from separatrix.theory.solves.products import DIVIDES_LAST
@@ -125,7 +124,7 @@ def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:
     """
     found = dict[int, int]()
     for layer, part in full if n < MOST_EXACT else ():
-        if isinstance(part, Full) and part.accumulator_bits >= 32 and part.formats <= EXACT_FORMATS:
+        if isinstance(part, Full) and part.counts:
             if part.format in WIDE:
                 return [layer]
             channels = part.kv * max(0, part.dv - PADDED) if part.format == "bf16" else 0

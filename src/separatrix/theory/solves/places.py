@@ -304,7 +304,7 @@ def full_heads(architecture: Architecture, *, choosing: bool = False) -> Iterato
                 yield Attending(architecture, index, part, head, None, choice)
 
 
-def named(architecture: Architecture) -> str:
+def kind_of_readers(architecture: Architecture) -> str:
     """What its layers are called that find tokens."""
     return "reading" if any(x.choice for x in full_heads(architecture, choosing=True)) else "full"
 

@@ -319,9 +319,7 @@ def _counted(architecture: Architecture, task: Task) -> Room | None:
         return None
     n = task.length
     for (index, _), part in each(architecture):
-        if not isinstance(part, Full) or part.accumulator_bits < 32:
-            continue
-        if not part.formats <= EXACT_FORMATS:
+        if not isinstance(part, Full) or not part.counts:
             continue
         channels = part.kv * part.dv
         if part.format in WIDE:

@@ -75,7 +75,7 @@ class Construction(Theorem):
         if task.name not in self.about or not self.speaks_of(architecture):
             return False
         full = 0
-        for layer, times in architecture.within(task.length + self.start_token).counted():
+        for layer, times in self.whole(architecture, task).counted():
             full += times * any(part.retrieval_head or part.token_choice for part in layer)
         return full >= self.least_full(task)
 

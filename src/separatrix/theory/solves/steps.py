@@ -22,7 +22,7 @@ from separatrix.theory.solves.places import (
     finders,
     full_heads,
     heads_in_turn,
-    named,
+    kind_of_readers,
 )
 from separatrix.theory.solves.recall import (
     START,
@@ -64,7 +64,7 @@ def composition(architecture: Architecture, task: SeqComp) -> Room | None:
         asked = "its last token asks for offsets"
     elif not all(addressed):
         asked = f"{asked} of some, the last token asks for offsets in the others"
-    who = counted_as(len(layers), f"{named(architecture)} layer")
+    who = counted_as(len(layers), f"{kind_of_readers(architecture)} layer")
     solve = "solve" if layers[1:] else "solves"
     said = f"{who} {solve} it ({how}, each further one follows a step): {asked}"
     numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
@@ -82,7 +82,7 @@ class Composition(Construction):
     ) -> Words:
         layers = verdict.numbers["full_layers"]
         address = verdict.numbers.get("address_bits")
-        kind = named(architecture)
+        kind = kind_of_readers(architecture)
         whose = f"{counted_as(layers, f'{kind} layer')} {'suffices' if layers == 1 else 'suffice'}"
         its = "its" if layers == 1 else "their"
         used = "some by addresses, some by rotations alone"
