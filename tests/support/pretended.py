@@ -109,18 +109,6 @@ def killing(piece: Slice) -> Update:
     return pretend(piece)
 
 
-def dying_at_first(piece: Slice) -> Update:
-    """A worker dies at every pack's second slice, unless it has died there before: that is known
-    by a file in the folder that the environment names.
-    """
-    if piece.checkpoint is not None:
-        mark = os.path.join(os.environ["PRETENDED_DEATHS"], piece.pack.key)
-        if not os.path.exists(mark):
-            open(mark, "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
-    return pretend(piece)
-
-
 def narrow(piece: Slice, pause: float = STEP) -> Update:
     """Memory for two members only: larger packs are halved where they stand."""
     if len(piece.pack.runs) <= 2:
