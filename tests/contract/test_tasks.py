@@ -10,6 +10,7 @@ import itertools
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +23,7 @@ from support.each import each
 from support.task_cases import CASES, EXAMPLES, TINY, Prompt, few
 
 import separatrix.tasks
-from separatrix.core.errors import SeparatrixError, SizeError
+from separatrix.core.errors import SeparatrixError, SizeError, UnknownNameError
 from separatrix.tasks import (
     NO_ANSWER,
     TASKS,
@@ -278,21 +279,6 @@ def test_the_table_shows_inputs_over_targets(cls: type[Task]) -> None:
     assert set(due) - starts <= {at} or cls.name in ("seqcomp", "seqcomp-forward", "qsa")
 
 
-def test_token_order_of_seqcomp_by_hand() -> None:
-    """L = 2, m = 2, n_1 = 2: z_2 has 4 entries (row a, column i at 2a + i), then z_1, z_0, w."""
-    task = SeqComp(L=2, m=2, branching=(2,))
-    assert (task.length, task.offset(2), task.offset(1), task.position_z0, task.position_w) == (
-        8,
-        0,
-        4,
-        6,
-        7,
-    )
-    prompt = np.array([[3, 2, 1, 0, 1, 0, 0, 1]])  # i_1 = z_1(0) = 1, i_2 = z_2(1, 1) = entry 3 = 0
-    assert task.chain(prompt).tolist() == [[1, 0]]
-    assert task.length == task.N(0) + task.N(1) + 2
-
-
 @given(
     st.one_of(
         st.builds(lambda n, V: Eva(n=n, V=V), st.integers(1, 10**9), st.integers(2, 10**9)),
@@ -315,21 +301,6 @@ def test_any_task_prints_and_parses_back(task: Task) -> None:
     assert parse_task(task.spec) == task
 
 
-@given(st.integers(2, 1000), st.lists(st.integers(1, 9), min_size=1, max_size=5), st.data())
-def test_w_splits_and_joins(m: int, branching: list[int], data: Any) -> None:
-    task = SeqComp(L=len(branching) + 1, m=m, branching=tuple(branching))
-    w = data.draw(st.integers(0, task.w_values - 1))
-    parts = task.split_w(w)
-    assert all(0 <= part < n for part, n in zip(parts, branching, strict=True))
-    assert task.join_w(parts) == w
-
-
-@each("n", [16, 17, 22, 4096])
-def test_the_largest_seqcomp_that_fits(n: int) -> None:
-    task = SeqComp.of_length(3, n)
-    assert task.length <= n < SeqComp(L=3, m=task.m + 1, branching=(2, 2)).length
-
-
 @each("task", few(EXAMPLES))
 def test_what_is_no_instance_is_refused(task: Task) -> None:
     good = task.sample(2, np.random.default_rng(0)).tokens
@@ -347,23 +318,6 @@ def test_what_is_no_instance_is_refused(task: Task) -> None:
     for bad in bads:
         with pytest.raises(SizeError, match=r"tokens|ids|values"):
             task.answer(bad)
-
-
-@pytest.mark.parametrize(
-    ("task", "place", "token"),
-    [
-        (Eva(n=3, V=8), -1, 3),
-        (Eva(n=8, V=3), 0, 3),
-        (SeqComp(L=2, m=3, branching=(2,)), -2, 3),
-        (SeqComp(L=2, m=3, branching=(2,)), -1, 2),
-    ],
-    ids=str,
-)
-def test_a_token_out_of_its_own_range_is_refused(task: Task, place: int, token: int) -> None:
-    tokens = task.sample(1, np.random.default_rng(0)).tokens
-    tokens[0, place] = token
-    with pytest.raises(SizeError, match="must lie in"):
-        task.answer(tokens)
 
 
 BAD_TEXTS = [
@@ -444,14 +398,30 @@ def test_what_can_be_judged_but_not_drawn(task: Task) -> None:
         task.answer(np.zeros((1, 3), np.int64))
 
 
-@pytest.mark.parametrize(
-    "size", [10**30, 10**5000, -(10**5000), 4.0, "4", True, None], ids=range(7)
-)
-def test_bad_sizes_in_python(size: Any) -> None:
-    with pytest.raises(SizeError, match=r"n is .* integer from 1"):
-        Eva(n=size, V=4)
-    with pytest.raises(SizeError, match=r"M is .* integer from 3"):
-        TwoSum(n=4, M=size)
+@each("text, size", SIZED)
+@each("wrong", [-3, 10**5000, 2.0, True, "4", None])
+def test_bad_sizes_in_python(text: str, size: str, wrong: Any) -> None:
+    task = parse_any_task(text)
+    if not hasattr(task, size) or (wrong is None and size in ("V", "P", "sets")):
+        return  # a branching is below; these three have a default
+    with pytest.raises(SizeError, match=f"{size} is"):
+        replace(task, **{size: wrong})  # pyright: ignore[reportArgumentType]
+
+
+@each("shift", [[], {}, None, 3, "no-such"])
+@each("name", [name for name, kind in TASKS.items() if kind.shifts])
+def test_a_shift_that_there_is_not(name: str, shift: Any) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown shift of {name}"):
+        replace(parse_task(f"{name}:{TASKS[name].grid[0]}"), shift=shift)  # type: ignore[call-arg]
+
+
+@each("task", few(EXAMPLES))
+def test_a_family_grows_in_one_size_and_has_no_shift(task: Task) -> None:
+    family = task.family()
+    small = family.at(family.smallest)
+    assert family.at(small.sizes()[family.grows]) == small
+    assert (type(small), small.sizes().get("shift", "none")) == (type(task), "none")
+    assert 0 < family.smallest <= small.sizes()[family.grows] <= family.largest
 
 
 @each("branching", [(), (2, 2), [2], None, (2.0,), (0,), (True,)])

@@ -19,22 +19,6 @@ from separatrix.tasks import Counting, counting, parse_task
 Law = dict[tuple[int, ...], Fraction]
 
 
-def test_text_and_sizes() -> None:
-    assert parse_task("counting:n=5") == parse_task("counting:n=5,form=ones") == Counting(n=5)
-    task = parse_task("counting:n=18,V=7,form=queried")
-    assert (task.length, task.vocabulary, task.answers, task.chance) == (
-        19,
-        7,
-        19,
-        Fraction(5, 23),
-    )  # 6 symbols: no other of the 5 bars first
-    assert (Counting(n=5).length, Counting(n=5).answers, Counting(n=5).chance) == (
-        5,
-        6,
-        Fraction(1, 6),
-    )
-
-
 def test_answers_by_hand() -> None:
     assert Counting(n=4).answer(np.array([[0, 0, 0, 0], [1, 0, 1, 1]])).tolist() == [0, 3]
     assert Counting(n=4, V=3, form="queried").answer(
@@ -175,13 +159,6 @@ def test_chance_of_independent_tokens(n: int, V: int, form: str) -> None:
     """The most likely number of successes among n of probability 1/V."""
     likely = max(Fraction(comb(n, c) * (V - 1) ** (n - c), V**n) for c in range(n + 1))
     assert parse_task(f"counting:n={n},V={V},form={form},shift=independent").chance == likely
-
-
-def test_the_family_keeps_symbols_and_form() -> None:
-    assert Counting(n=6, V=4, form="queried", shift="independent").family().at(9) == Counting(
-        n=9, V=4, form="queried"
-    )
-    assert Counting(n=6).family().at(1) == Counting(n=1)
 
 
 @each("text", ["n=8", "n=8,V=4,form=queried"])

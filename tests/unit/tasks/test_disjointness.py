@@ -12,29 +12,10 @@ import numpy as np
 import pytest
 from support.each import each
 
-from separatrix.core.numbers.counts import Power
-from separatrix.tasks import Disjointness, parse_task
+from separatrix.tasks import Disjointness
 from separatrix.tasks.audits.shortcuts.shapes import quarters
 
 Prompt = tuple[int, ...]
-
-
-def test_sizes_and_answers_by_hand() -> None:
-    task = parse_task("disjointness:n=3")
-    assert (task.length, task.vocabulary, task.prefix_length, task.prefix_classes()) == (
-        6,
-        2,
-        3,
-        Power(2, 3),
-    )
-    prompts = [
-        [1, 0, 0, 0, 1, 1],
-        [1, 0, 1, 0, 1, 1],
-        [0, 0, 0, 1, 1, 1],
-        [1, 1, 1, 1, 1, 1],
-        [0, 0, 0, 0, 0, 0],
-    ]
-    assert task.answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 1]
 
 
 def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
@@ -111,11 +92,6 @@ def test_neither_half_nor_any_count_tells(n: int) -> None:
             common = any(a & b for a, b in zip(prompt[:n], prompt[n:], strict=True))
             seen[view(prompt)] = seen.get(view(prompt), Fraction(0)) + (-p if common else p)
         assert set(seen.values()) == {0}
-
-
-def test_the_family_grows_with_n() -> None:
-    tasks = Disjointness(n=7, shift="sparse").family()
-    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (2, 10**12, Disjointness(n=12))
 
 
 @pytest.mark.parametrize("n", [8, 16, 24])

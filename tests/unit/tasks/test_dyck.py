@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,12 +22,6 @@ def ids(*brackets: str) -> np.ndarray:
     return np.array([["([)]".index(bracket) for bracket in text] for text in brackets])
 
 
-def test_sizes_by_hand() -> None:
-    task = parse_task("dyck:n=12,k=3,D=2")
-    assert task == Dyck(n=12, k=3, D=2)
-    assert (task.length, task.vocabulary, task.answers, task.chance) == (12, 6, 2, Fraction(1, 2))
-
-
 def test_answers_by_hand() -> None:
     """The first prompt is the table that opens the module; ([)] crosses, (()) is 2 deep, the
     last two have the right counts.
@@ -37,23 +30,6 @@ def test_answers_by_hand() -> None:
     assert Dyck(n=6, k=2, D=2).answer(prompts).tolist() == [1, 0, 1, 0, 1, 0, 0, 0]
     assert Dyck(n=6, k=2, D=1).answer(prompts).tolist() == [0, 0, 1, 0, 0, 0, 0, 0]
     assert Dyck(n=6, k=2, D=3).answer(prompts).tolist() == [1, 0, 1, 1, 1, 0, 0, 0]
-
-
-@each(
-    "n, k, D, t, count",
-    [
-        (2, 2, 1, 1, 1 + 2),  # one bracket: ( or [ open, or a closing one
-        (8, 2, 4, 4, 1 + 1 + 4 + 16),  # 0, 2 or 4 open
-        (8, 2, 3, 3, 1 + 2 + 8),  # 4 places hold 0 or 2 open, 3 places 1 or 3
-        (8, 2, 2, 4, 1 + 1 + 4),
-        (12, 3, 1, 5, 1 + 3),
-        (100, 5, 2, 50, 1 + 1 + 25),
-        (100, 1, 7, 49, 1 + 4),
-    ],
-)
-def test_classes_by_hand(n: int, k: int, D: int, t: int, count: int) -> None:
-    task = Dyck(n=n, k=k, D=D)
-    assert (task.prefix_length, counted_classes(task).exact()) == (t, count)
 
 
 def test_stacks_with_and_without_failure() -> None:
@@ -257,12 +233,6 @@ def test_shifts_are_drawn_wherever_there_is_room(text: str, least: int) -> None:
     assert 60 < targets.sum() < 140
     with pytest.raises(SizeError, match=f"draw with n >= {least}"):
         parse_task(f"dyck:n={least - 2},{text}").sample(1, np.random.default_rng(1))
-
-
-def test_the_family_keeps_k_and_d() -> None:
-    tasks = Dyck(n=8, k=3, D=2).family()
-    assert (tasks.smallest, tasks.largest) == (2, 10**12)
-    assert (tasks.at(9), tasks.at(10)) == (Dyck(n=10, k=3, D=2), Dyck(n=10, k=3, D=2))
 
 
 def classes(

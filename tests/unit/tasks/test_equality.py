@@ -10,22 +10,7 @@ import numpy as np
 import pytest
 from support.each import each
 
-from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Power
-from separatrix.tasks import Equality, parse_task
-
-
-def test_sizes_by_hand() -> None:
-    task = parse_task("equality:n=5")
-    assert task == Equality(n=5)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
-        10,
-        2,
-        2,
-        5,
-        Fraction(1, 2),
-    )
-    assert task.prefix_classes() == Power(2, 5)
+from separatrix.tasks import Equality
 
 
 def described(n: int) -> dict[tuple[int, ...], Fraction]:
@@ -215,14 +200,3 @@ def test_the_level_of_one_bit_each() -> None:
         Fraction(1, 2),
     ]
     assert {Equality(n=2).level(probe) for probe in probes} == {Fraction(1, 2)}
-
-
-def test_the_family_grows_with_n() -> None:
-    tasks = Equality(n=7).family()
-    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (1, 10**12, Equality(n=12))
-
-
-@each("n", [0, -3, 10**12 + 1, 2.0, True, "4"])
-def test_bad_sizes(n: object) -> None:
-    with pytest.raises(SizeError, match="n is"):
-        Equality(n=n)  # type: ignore[arg-type]

@@ -8,8 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Power
 from separatrix.tasks import Eva, parse_task
 
 
@@ -18,26 +16,6 @@ def test_v_is_n_unless_given() -> None:
     assert Eva(n=6).spec == "eva:n=6,V=6"
     assert hash(Eva(n=6)) == hash(Eva(n=6, V=6))
     assert replace(Eva(n=6), n=3) == Eva(n=3, V=6)
-
-
-def test_sizes_by_hand() -> None:
-    few = Eva(n=8, V=3)
-    many = Eva(n=3, V=8)
-    assert (few.length, few.vocabulary, few.answers, few.prefix_length, few.chance) == (
-        9,
-        8,
-        3,
-        8,
-        Fraction(1, 3),
-    )
-    assert (many.length, many.vocabulary, many.answers, many.prefix_length, many.chance) == (
-        4,
-        8,
-        8,
-        3,
-        Fraction(1, 8),
-    )
-    assert few.prefix_classes() == Power(3, 8)
 
 
 def test_answers_by_hand() -> None:
@@ -53,11 +31,6 @@ def test_one_argument_is_enough() -> None:
     assert (tokens[:, 1] == 0).all()
     assert (targets == tokens[:, 0]).all()
     assert set(targets) == set(range(5))
-
-
-def test_one_value_is_no_task() -> None:
-    with pytest.raises(SizeError, match=r"n is 1; .* from 2"):
-        Eva(n=1)
 
 
 def test_arguments_and_values_are_uniform() -> None:

@@ -15,9 +15,9 @@ from support.counted_classes import counted_classes
 from support.each import each
 from support.short_looks import cycles
 
-from separatrix.core.errors import SizeError, Undecided, UnknownNameError
+from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.numbers.binomials import Partitions
-from separatrix.tasks import IsTree, parse_task
+from separatrix.tasks import IsTree
 from separatrix.tasks.audits.probes import best_column
 from separatrix.tasks.audits.rows import above
 from separatrix.tasks.audits.shortcuts.views import regressed
@@ -26,39 +26,6 @@ from separatrix.tasks.istree import grown, joined
 
 def graph(prompt: list[int]) -> networkx.MultiGraph:
     return networkx.MultiGraph(list(zip(prompt[::2], prompt[1::2], strict=True)))
-
-
-def test_sizes_by_hand() -> None:
-    """Five vertices, three groups: prefixes of two edges, S(5, 3) = 25 partitions and one class
-    of cycles.
-    """
-    task = parse_task("istree:n=5")
-    assert task == IsTree(n=5)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
-        8,
-        5,
-        2,
-        4,
-        Fraction(1, 2),
-    )
-    count = counted_classes(task)
-    assert count is not None
-    assert count.exact() == 26
-    assert count.ceil_log2() == 5
-
-
-@pytest.mark.parametrize("edges", [1, 2])
-def test_prefixes_of_every_number_of_edges(edges: int) -> None:
-    """n = 4: S(4, 4 - t) + 1 classes after t edges, that is 6 + 1 after one and 7 + 1 after two."""
-    every = list(itertools.product(range(4), repeat=2))
-    endings = list(itertools.product(every, repeat=3 - edges))
-    rows = set()
-    for prefix in itertools.product(every, repeat=edges):
-        prompts = np.array(
-            [[*itertools.chain(*prefix), *itertools.chain(*ending)] for ending in endings]
-        )
-        rows.add(tuple(IsTree(n=4).answer(prompts).tolist()))
-    assert len(rows) == {1: 7, 2: 8}[edges]
 
 
 def test_counts_never_fall_and_groups_grow_one_by_one() -> None:
@@ -263,16 +230,3 @@ def test_what_a_short_look_sees_by_hand() -> None:
     )
     assert seen[:, :6].tolist() == [[3, 3, 3, 2, 2, 2], [0, 0, 0, 0, 0, 0]]
     assert seen[:, 8].tolist() == [10, 8]
-
-
-def test_the_family_drops_the_shift() -> None:
-    tasks = IsTree(n=7, shift="local").family()
-    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (3, 10**12, IsTree(n=12))
-
-
-@each("bad", [2, 0, -3, 10**12 + 1, 2.0, True, "4"])
-def test_bad_sizes(bad: object) -> None:
-    with pytest.raises(SizeError, match="n is"):
-        IsTree(n=bad)  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown shift of istree"):
-        IsTree(n=5, shift="few")

@@ -5,18 +5,16 @@ the sampler hides the answer.
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 from support.each import each
 from support.task_cases.khop import hopped
 
-from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import TASKS, KHop, Thought, parse_task
+from separatrix.tasks import KHop, Thought, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.rows import above
 from separatrix.tasks.audits.shortcuts.lookups import walks
@@ -235,13 +233,6 @@ def test_neighbours_of_the_last_letter_say_no_more_than_a_single_place_at_the_si
     assert isinstance(task, KHop)
     most = 1 / (task.V - 1)
     assert max(behind_the_last_letter(task, total)) < most + 3 * (most / total) ** 0.5
-
-
-@each("shift", [[], {}, None, 3])
-@each("name", [name for name, kind in TASKS.items() if kind.shifts])
-def test_a_shift_that_is_no_word_is_refused_by_every_task(name: str, shift: Any) -> None:
-    with pytest.raises(UnknownNameError, match=f"unknown shift of {name}"):
-        replace(parse_task(f"{name}:{TASKS[name].grid[0]}"), shift=shift)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(("k", "n", "told"), [(2, 24, True), (3, 32, True), (7, 64, False)])

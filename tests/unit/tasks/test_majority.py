@@ -157,9 +157,3 @@ def test_all_counts_of_half_a_prompt_are_told_apart(n: int, k: int) -> None:
     ends = np.array(shares(n - (n + 1) // 2, k))
     rows = {(np.array(c) + ends).argmax(1).tobytes() for c in shares(t, k)}
     assert counted_classes(Majority(n=n, k=k)).exact() == len(rows) == comb(t + k - 1, k - 1)
-
-
-def test_the_family_keeps_k() -> None:
-    tasks = Majority(n=9, k=4, shift="clear").family()
-    assert (tasks.smallest, tasks.at(12)) == (4, Majority(n=12, k=4))
-    assert Majority(n=9).family().smallest == 3

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from support.each import each
 
-from separatrix.core.errors import SizeError, UnknownNameError
-from separatrix.tasks import Neighbour, parse_task
+from separatrix.core.errors import SizeError
+from separatrix.tasks import Neighbour
 from separatrix.tasks.neighbour import _first_by_bits
 
 
@@ -44,19 +44,6 @@ def test_answers_by_hand() -> None:
 def test_what_is_no_instance(prompt: list[int], said: str) -> None:
     with pytest.raises(SizeError, match=said):
         Neighbour(n=3, d=3, V=2).answer(np.array([prompt]))
-
-
-def test_sizes_by_hand() -> None:
-    task = parse_task("neighbour:n=12,d=5,V=3")
-    assert task == Neighbour(n=12, d=5, V=3)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
-        25,
-        35,
-        3,
-        24,
-        Fraction(1, 3),
-    )
-    assert task.prefix_classes() is None
 
 
 def test_more_prefixes_are_told_apart_than_labels_can_be_given() -> None:
@@ -223,18 +210,3 @@ def test_clusters_of_too_short_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("separatrix.tasks.neighbour._TRIES", 10)
     with pytest.raises(SizeError, match="larger d or"):
         Neighbour(n=20_000, d=3, V=2, shift="clusters").sample(1, np.random.default_rng(0))
-
-
-def test_the_family_keeps_d_and_v() -> None:
-    tasks = Neighbour(n=7, d=5, V=3, shift="equal").family()
-    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (3, 10**12, Neighbour(n=12, d=5, V=3))
-
-
-@each("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
-def test_bad_sizes(bad: object) -> None:
-    with pytest.raises(SizeError, match="n is"):
-        Neighbour(n=bad, d=4, V=2)  # type: ignore[arg-type]
-    with pytest.raises(SizeError, match="d is"):
-        Neighbour(n=4, d=bad if bad != "4" else 2, V=2)  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown shift of neighbour"):
-        Neighbour(n=4, d=4, V=2, shift="few")

@@ -10,10 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.counted_classes import counted_classes
 from support.each import each
 
-from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError
 from separatrix.tasks import Permutation, Thought, parse_task
 
 
@@ -43,40 +42,6 @@ def test_the_last_of_the_chain_is_the_answer(n: int, k: int) -> None:
     task = Permutation(n=n, k=k)
     tokens, targets = task.sample(500, np.random.default_rng(0))
     assert (task.chain(tokens)[:, -1] == targets).all()
-
-
-def test_sizes_by_hand() -> None:
-    task = parse_task("permutation:n=16,k=5")
-    assert task == Permutation(n=16, k=5)
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
-        16,
-        120,
-        120,
-        15,
-        Fraction(1, 120),
-    )
-    count = counted_classes(task)
-    assert count is not None
-    assert (count.exact(), str(count), count.ceil_log2()) == (120, "5!", 7)
-
-
-@pytest.mark.parametrize("t", [1, 2, 3])
-def test_prefixes_of_every_length_fall_into_as_many_classes(t: int) -> None:
-    """k = 3, n = 4: prefixes of t tokens told apart by all answers to all continuations."""
-    every = sorted(itertools.permutations(range(3)))
-
-    def product(prompt: tuple[int, ...]) -> tuple[int, ...]:
-        state = tuple(range(3))
-        for token in prompt:
-            state = tuple(every[token][place] for place in state)
-        return state
-
-    endings = list(itertools.product(range(6), repeat=4 - t))
-    rows = {
-        tuple(product(prefix + ending) for ending in endings)
-        for prefix in itertools.product(range(6), repeat=t)
-    }
-    assert len(rows) == 6
 
 
 def test_any_tokens_but_one_leave_the_product_uniform() -> None:
@@ -133,25 +98,6 @@ def test_shifts(shift: str) -> None:
     for token, permutation in enumerate(every):
         assert abs(share[token] - (permutation in moves) / len(moves)) < 0.01
     assert abs(np.bincount(tokens[:, 0], minlength=24) / 20_000 - 1 / 24).max() < 0.008
-
-
-def test_the_family_keeps_k_and_drops_the_shift() -> None:
-    tasks = Permutation(n=7, k=3, shift="swaps").family()
-    assert (tasks.smallest, tasks.largest, tasks.at(12)) == (2, 10**12, Permutation(n=12, k=3))
-    assert Permutation(n=7, k=3, shift="swaps").spec == "permutation:n=7,k=3,shift=swaps"
-
-
-@each("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
-def test_bad_sizes(bad: object) -> None:
-    with pytest.raises(SizeError, match="n is"):
-        Permutation(n=bad, k=3)  # type: ignore[arg-type]
-    with pytest.raises(SizeError, match="k is"):
-        Permutation(n=4, k=bad if bad != "4" else 1)  # type: ignore[arg-type]
-
-
-def test_an_unknown_shift() -> None:
-    with pytest.raises(UnknownNameError, match="permutation 'zipf'"):
-        Permutation(n=4, k=3, shift="zipf")
 
 
 @pytest.mark.parametrize("k", [3, 4])

@@ -14,9 +14,9 @@ import pytest
 from support.counted_classes import counted_classes
 from support.each import each
 
-from separatrix.core.errors import SizeError, UnknownNameError
-from separatrix.core.numbers.counts import Exact, Power
-from separatrix.tasks import QSA, parse_task
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Exact
+from separatrix.tasks import QSA
 
 Values = tuple[int, ...]
 
@@ -27,20 +27,6 @@ def test_answers_by_hand() -> None:
     assert task.answer(np.array([[2, 0, 1, 2, 6, 3, 4, 5]])).tolist() == [
         [-1, -1, -1, -1, -1, 1, -1, 1]
     ]
-
-
-def test_sizes_by_hand() -> None:
-    task = parse_task("qsa:n=8,q=3,V=2")
-    assert task == QSA(n=8, q=3, V=2, sets=8)
-    assert task.spec == "qsa:n=8,q=3,V=2,sets=8"
-    assert (task.length, task.vocabulary, task.answers, task.prefix_length, task.chance) == (
-        32,
-        10,
-        2,
-        8,
-        Fraction(1, 2),
-    )
-    assert task.prefix_classes() == Power(2, 8)
 
 
 @each(
@@ -193,13 +179,3 @@ def test_families() -> None:
     assert all(
         low.exact() <= high.exact() for low, high in itertools.pairwise(filter(None, counts))
     )
-
-
-@each("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
-def test_bad_sizes(bad: object) -> None:
-    with pytest.raises(SizeError, match="n is"):
-        QSA(n=bad, q=2, V=2)  # type: ignore[arg-type]
-    with pytest.raises(SizeError, match="q is"):
-        QSA(n=8, q=bad, V=2)  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown shift of qsa"):
-        QSA(n=8, q=2, V=2, shift="few")

@@ -167,11 +167,6 @@ def test_counts_grow_with_the_family(task: Recall) -> None:
         family.at(family.smallest - 1)
 
 
-def test_a_shift_is_no_part_of_the_family() -> None:
-    assert Recall(n=16, K=9, V=7, form="last", shift="few").family().at(4).shift == "none"
-    assert Index(n=4, V=3, shift="zipf").family().at(4) == Index(n=4, V=3)
-
-
 @pytest.mark.parametrize(("n", "K", "V"), [(16, 12, 4), (30, 40, 12), (9, 5, 20)])
 def test_what_was_written_first_is_overwritten(n: int, K: int, V: int) -> None:
     """Every key is written twice at least. The first value is right as often as any of the m; the

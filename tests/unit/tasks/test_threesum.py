@@ -20,16 +20,6 @@ from separatrix.tasks.audits.shortcuts import shapes
 from separatrix.tasks.measured import level, rules
 
 
-def test_text() -> None:
-    assert (
-        parse_task("threesum:n=4,M=9")
-        == parse_task("threesum:n=4,M=9,form=query")
-        == ThreeSum(n=4, M=9)
-    )
-    assert ThreeSum(n=4, M=9, form="decision").spec == "threesum:n=4,M=9,form=decision"
-    assert (ThreeSum(n=4, M=9).length, ThreeSum(n=4, M=9, form="decision").length) == (5, 4)
-
-
 def test_answers_per_query_by_hand() -> None:
     """1 + 2 + 6 = 9. 4 + 4 + 1 = 9 takes the value 4 twice. Two of the prompt's tokens must
     help: 0, q = 0 is not enough.

@@ -18,18 +18,6 @@ from separatrix.tasks import TwoSum, parse_task
 from separatrix.tasks.sums import Form, alike, hidden
 
 
-def test_text() -> None:
-    assert (
-        parse_task("twosum:n=4,M=9") == parse_task("twosum:n=4,M=9,form=query") == TwoSum(n=4, M=9)
-    )
-    assert TwoSum(n=4, M=9, form="decision").spec == "twosum:n=4,M=9,form=decision"
-    assert (TwoSum(n=4, M=9).length, TwoSum(n=4, M=9).prefix_length) == (5, 4)
-    assert (
-        TwoSum(n=4, M=9, form="decision").length,
-        TwoSum(n=4, M=9, form="decision").prefix_length,
-    ) == (4, 3)
-
-
 def test_large_moduli_do_not_overflow() -> None:
     M = 10**12
     prompts = np.array([[1, M - 1], [M - 1, M - 1], [M // 2, M // 2], [0, 0], [M - 2, 1]])
@@ -40,15 +28,6 @@ def test_large_moduli_do_not_overflow() -> None:
         tokens, targets = task.sample(2_000, np.random.default_rng(0))
         assert (task.answer(tokens) == targets).all()
         assert 0.4 < targets.mean() < 0.6
-
-
-def test_counts_by_hand() -> None:
-    """Per query, n = 2, M = 4: 4 + 6 sets. Decision, n = 3, M = 5: classes 1, 2 with signs: 4
-    sets of one, 4 of two; 0 with one of 4; dead.
-    """
-    assert counted_classes(TwoSum(n=2, M=4)).exact() == 10
-    assert counted_classes(TwoSum(n=9, M=4)).exact() == 2**4 - 1
-    assert counted_classes(TwoSum(n=3, M=5, form="decision")).exact() == 4 + 4 + 4 + 1
 
 
 @pytest.mark.parametrize(("n", "M"), [(6, 64), (40, 4096), (1000, 10**9)])

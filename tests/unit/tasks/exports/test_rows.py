@@ -28,7 +28,6 @@ from separatrix.core.errors import (
 from separatrix.tasks import Eva, parse_task
 from separatrix.tasks.exports import FORMATS, Exported, export
 from separatrix.tasks.exports.job import Distinct, Exhausted
-from separatrix.tasks.text import parse_text_task
 
 SMALL = {"train": 4, "validation": 2, "test": 3}
 
@@ -345,11 +344,6 @@ def test_files_are_readable_as_the_users_others(tmp_path: Path) -> None:
     assert {path.stat().st_mode for path in (tmp_path / "a").rglob("*.*")} == {
         (tmp_path / "file").stat().st_mode
     }
-
-
-def test_parents_are_made(tmp_path: Path) -> None:
-    write(tmp_path / "new" / "a", parse_text_task("multihop:k=1,n=9"))
-    assert (tmp_path / "new" / "a" / "metadata.json").exists()
 
 
 @pytest.mark.slow
