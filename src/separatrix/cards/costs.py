@@ -100,11 +100,13 @@ class Serving:
     def of(self, architecture: Architecture) -> Serving:
         """With the weights that files tell, where nobody gives any."""
         known, beside = architecture.weights, architecture.weight_bits
-        if self.weights is None and beside is not None:
-            return replace(self, weights=beside, told="files")
-        if self.weights is None and known is not None and known.stored is not None:
-            return replace(self, weights=known.stored, told="sizes")
-        return self
+        stored = None if known is None else known.stored
+        weights = stored if beside is None else beside
+        if self.weights is not None or weights is None:
+            return self
+        if known is not None and stored and self.engine is not None and self.engine.widest:
+            weights = -(-weights * (known.within(self.engine.widest).stored or 0) // stored)
+        return replace(self, weights=weights, told="sizes" if beside is None else "files")
 
     def read(self, known: Weights | None) -> Fraction:
         """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
@@ -199,12 +201,24 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
         known,
         architecture.uncounted if known is None else "they are quantised in a way that is not read",
         table,
-        None if grown is None else _meets(served, known, grown.fetched.at(context)),
+        None
+        if grown is None
+        else _meets(served, known, _read(served, architecture, grown, context)),
         "" if served.engine is None else served.engine.said(architecture),
     )
 
 
-def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:
+def _read(serving: Serving, architecture: Architecture, grown: _Grown, t: int) -> Fraction:
+    """Bits that decoding one token reads of the cache, on all cards together: what a card holds
+    twice, or in a narrower format, is read so.
+    """
+    fetched, engine = Fraction(grown.fetched.at(t)), serving.engine
+    if engine is None or not engine.page or not fetched:
+        return fetched
+    return fetched * engine.cards * engine.held(architecture, t) / architecture.cache_bits(t)
+
+
+def _meets(serving: Serving, known: Weights | None, fetched: Fraction | None) -> int | None:
     """Caches are read once for each sequence; of experts more are met, until all are."""
     if not serving.weights or not fetched:
         return None

@@ -294,6 +294,38 @@ def test_an_engine_takes_its_share_of_each_card() -> None:
         Serving.parse("10GiB", "15GiB", 1, Settings.parse(["engine=transformers"]))
 
 
+def test_an_engine_reads_files_of_wider_numbers_in_its_own() -> None:
+    """Mamba-2.8B is released in fp32, 10.3 GiB of weights: an engine of 16 bits holds half."""
+    whole = costs(preset("mamba-2.8b"), 4096, Serving.parse("40GiB", None))
+    settings = Settings.parse(["engine=vllm"])
+    half = costs(preset("mamba-2.8b"), 4096, Serving.parse("40GiB", None, 1, settings))
+    assert whole.serving.weights == 2 * (half.serving.weights or 0) == 88_550_277_120
+    given = costs(preset("mamba-2.8b"), 4096, Serving.parse("40GiB", "10GiB", 1, settings))
+    assert given.serving.weights == 10 * GIB
+    # weights and caches are halved alike
+    assert whole.meets == half.meets
+
+
+def test_caches_that_all_cards_hold_meet_their_weights_sooner() -> None:
+    """Eight cards divide heads of Qwen3-8B, and its weights; latents of DeepSeek-V3 they do not."""
+    for name, sooner in (("qwen3-8b", 1), ("deepseek-v3", 8)):
+        model = preset(name)
+        one, eight = (
+            costs(
+                model, 4096, Serving.parse("900GiB", None, 1, Settings.parse(["engine=vllm", tp]))
+            )
+            for tp in ("tp=1", "tp=8")
+        )
+        known, fetched = model.weights, one.here(4096).fetched
+        assert known is not None
+        assert fetched is not None
+        for found, times in ((one, 1), (eight, sooner)):
+            assert found.meets is not None
+            for batch, ahead in ((found.meets, True), (found.meets - 1, False)):
+                read = (known.stored or 0) * known.share(batch)
+                assert (batch * times * fetched >= read) is ahead
+
+
 def test_weights_read_are_weighed_in_their_own_bits() -> None:
     """Of gpt-oss-20b a token meets all maps and the head, in bf16, and 4 of 32 experts, in MXFP4:
     its 3.6 G weights take 3.7 GB. As a share of all 13.8 GB, for most of which 4.25 bits are

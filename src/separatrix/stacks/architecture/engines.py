@@ -126,6 +126,16 @@ class Engine:
         seen = t if kept.most is None else min(t, kept.most)
         return -(-seen // (page // kept.token)) + moved
 
+    def held(self, architecture: Architecture, t: int) -> Fraction:
+        """Bits of a sequence of t tokens on each card, without what pages leave empty."""
+        return sum(
+            (
+                number * (kept.token * (t if kept.most is None else min(t, kept.most)) + kept.state)
+                for kept, number in self.layers(architecture).items()
+            ),
+            Fraction(),
+        )
+
     def layers(self, architecture: Architecture) -> Counter[Kept]:
         """What layers keep, and how many keep so much; those that keep nothing are left out."""
         assumed = any(

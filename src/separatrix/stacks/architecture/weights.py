@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import mul
 from typing import NamedTuple
@@ -72,6 +72,11 @@ class Weights:
     def stored(self) -> int | None:
         """Bits of all weights as the release stores them."""
         return None if self.bits is None else round(self._bits(_EVERY, self.bits, self.embedding))
+
+    def within(self, widest: int) -> Weights:
+        """In numbers of at most so many bits."""
+        bits = self.bits and Bits(*(min(own, Fraction(widest)) for own in self.bits))
+        return replace(self, bits=bits)
 
     def read(self, tokens: int) -> int:
         """Weights that decoding so many tokens at once needs at the most; no rows of embedding."""
