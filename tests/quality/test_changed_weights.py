@@ -89,8 +89,18 @@ def _accepted(task: Task, prompt: Tokens) -> bool:
 
 @torch.no_grad()
 def changed(model: Model, rng: np.random.Generator) -> Model:
-    """A copy in which one to three things differ: one number, or all of a tensor."""
+    """A copy in which one to three things differ: one number, or all of a tensor. Now and then
+    queries are scaled against keys, or values against outputs, so that little is left of it in real
+    numbers.
+    """
     other = copy.deepcopy(model)
+    heads = [x for x in other.modules() if all(hasattr(x, name) for name in "qkvo")]
+    if heads and rng.random() < 0.2:
+        head = heads[rng.integers(len(heads))]
+        power = 2.0 ** float(rng.integers(-40, 40))
+        one, against = ("q", "k") if rng.random() < 0.5 else ("v", "o")
+        getattr(head, one).weight.mul_(power)
+        getattr(head, against).weight.mul_(1 / power)
     tensors = [x for x in other.parameters() if x.numel()]
     for _ in range(rng.integers(1, 4)):
         tensor = tensors[rng.integers(len(tensors))]

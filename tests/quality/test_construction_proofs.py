@@ -46,8 +46,6 @@ UNLIKE = [case for case in CASES if case != "linear"]
 """Where a test is long: "linear" is the form carried by a recurrent layer, as "gdn" is, with one
 kind of layer fewer.
 """
-TRIALS = 60
-"""Changes of a weight that are tried."""
 RANGES = {
     "eva": [3] * 4 + [4],
     "seqcomp": [4] * 4 + [2] * 2 + [2, 2],
@@ -362,50 +360,6 @@ def test_other_scales_are_not_the_proof_recorded(case: str, factor: float, tmp_p
         for name, tensor in built(case).model.state_dict().items()
     }
     assert not accepted(refile(built(case).record, changed, tmp_path))
-
-
-@pytest.mark.parametrize("case", UNLIKE)
-def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
-    case: str, tmp_path: Path
-) -> None:
-    """One number of one tensor becomes another, and every hash is made to fit: what is accepted
-    is true on every input.
-    """
-    record = built(case).record
-    tensors = built(case).model.state_dict()
-    rng = np.random.default_rng(7)
-    refused = 0
-    broken = 0
-    names = sorted(tensors)
-    for trial in range(TRIALS):
-        name = names[trial % len(names)]
-        changed = {key: tensor.clone() for key, tensor in tensors.items()}
-        flat = changed[name].view(-1)
-        if not len(flat):
-            continue
-        used = (
-            torch.arange(len(flat))
-            if rng.random() < 0.3 or not flat.any()
-            else flat.nonzero()[:, 0]
-        )
-        place = int(used[rng.integers(len(used))])
-        old = float(flat[place])
-        flat[place] = float(
-            rng.choice(
-                [0.0, -old, 2 * old, old + 1, old - 2, old * (1 + 2**-23), 1e30, np.nan, 100.0]
-            )
-        )
-        if float(flat[place]) == old:
-            continue
-        model = _copy(case)
-        model.load_state_dict(changed)
-        true = holds(case, model)
-        passed = accepted(refile(record, changed, tmp_path))
-        assert true or not passed, f"{name}[{place}] = {float(flat[place])}"
-        refused = refused + (not passed)
-        broken = broken + (not true)
-    assert refused >= 0.4 * TRIALS
-    assert broken >= 0.12 * TRIALS
 
 
 @pytest.mark.parametrize("case", CASES)

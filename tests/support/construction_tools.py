@@ -4,7 +4,6 @@ wrongly, and edited weights that must be refused.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +20,6 @@ from separatrix.constructions import Built
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.canonical import sha256
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP32
-from separatrix.proofs.derivations import DERIVATIONS
 
 Tokens = NDArray[np.int64]
 
@@ -77,26 +74,3 @@ def wider(model: Model, by: int) -> Model:
         tensor.zero_()
         tensor[tuple(slice(size) for size in given.shape)] = given
     return found
-
-
-def every_number_changed(
-    built: Built, prompts: Tokens, right: list[int], changes: Sequence[float]
-) -> tuple[int, int]:
-    """How many models with one number of one tensor changed were looked at, and how many of them
-    are still proved: those give the right answers to all prompts.
-    """
-    accepted = seen = 0
-    for name, tensor in built.model.state_dict().items():
-        for place, change in itertools.product(range(tensor.numel()), changes):
-            model = copy.deepcopy(built.model)
-            model.get_parameter(name).view(-1)[place] += change
-            seen += 1
-            try:
-                DERIVATIONS[built.record.name].proved(built.task, model, FP32)
-            except CheckFailed:
-                continue
-            accepted += 1
-            with torch.inference_mode():
-                found = model(torch.from_numpy(prompts)).argmax(-1).tolist()
-            assert found == right, (name, place, change)
-    return seen, accepted

@@ -99,32 +99,6 @@ def test_far_too_deep_in_half_formats_stays_wrong() -> None:
         assert answers(in_format(built, dtype), np.concatenate([there, flat])) == [0, 1]
 
 
-@pytest.mark.slow
-def test_any_change_of_a_weight_is_refused_or_does_no_harm() -> None:
-    """A number of every tensor of the model changed in turn; what is still proved is still right
-    on every prompt.
-    """
-    task = Dyck(n=4, k=2, D=2)
-    prompts = np.array(list(itertools.product(range(4), repeat=4)))
-    right = [balanced(task, prompt) for prompt in prompts.tolist()]
-    rng = np.random.default_rng(1)
-    refused = accepted = 0
-    for name, tensor in made(4, 2, 2).model.state_dict().items():
-        for change in (-1.0, 0.5, 256.0):
-            model = in_format(made(4, 2, 2), torch.float32).requires_grad_(False)
-            number = int(rng.integers(tensor.numel()))
-            model.get_parameter(name).view(-1)[number] += change
-            try:
-                derived = DERIVATIONS["brackets"].derive(task, model)
-            except CheckFailed:
-                refused += 1
-            else:
-                accepted += 1
-                assert derived.margin > 0
-                assert answers(model, prompts) == right, (name, number, change)
-    assert refused > accepted > 0
-
-
 @pytest.mark.parametrize("head", [0, 1])
 def test_a_rate_that_overflows_is_refused(head: int) -> None:
     """e^100 is infinite in float32: infinity times the 0 of a saturated gate is no number, of a

@@ -1,95 +1,86 @@
-"""Constructions answer every input of some larger sizes, in every stack they fit, in the
-parallel form and token by token.
+"""Constructions answer every input of small sizes in every stack they fit, whatever else stands in
+it, in the parallel form and token by token.
 """
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
+from support.construction_tools import wrong
+from support.task_cases import CASES
 
 from separatrix.constructions import construct
-from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import Eva, Task, parse_task
 from separatrix.tasks.base.task import Tokens
 
 
-def every_input(task: Task) -> Tokens:
-    """All prompts of a task, written down from its definition (theory.md, section 2)."""
-    match task:
-        case Eva():
-            ranges = [task.V] * task.n + [task.n]
-        case SeqComp():
-            sizes = [
-                task.m * int(np.prod(task.branching[:level])) for level in range(task.L)
-            ]  # N_0, ..., N_{L-1}
-            ranges = [size for size in reversed(sizes) for _ in range(size)] + [
-                task.m,
-                int(np.prod(task.branching)),
-            ]
-        case TwoSum():
-            ranges = [task.M] * (task.n + 1)
-        case _:
-            raise AssertionError(task)
-    return np.array(list(itertools.product(*map(range, ranges))), np.int64)
-
-
-@torch.inference_mode()
-def answered(model: Model, tokens: Tokens) -> Tokens:
-    return model(torch.from_numpy(tokens)).argmax(-1).numpy()
-
-
-LARGER = [
-    "eva:n=2,V=33",
-    "eva:n=6,V=4",
-    "seqcomp:L=1,m=5",
-    "seqcomp:L=3,m=2,n_1=1,n_2=2",
-    "seqcomp:L=4,m=2,n_1=1,n_2=1,n_3=1",
-    "twosum:n=4,M=4",
-    "twosum:n=4,M=5",
-]
-"""Beyond the sizes of the tests of each construction."""
+def every_input(task: Task) -> tuple[Tokens, Tokens]:
+    """All prompts of a task and their answers, by its definition."""
+    case = CASES[task.name]
+    prompts = case.all_instances(task)
+    return np.array(prompts), np.array([case.by_hand(task, list(prompt)) for prompt in prompts])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", LARGER)
-def test_every_input_is_answered_right(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("eva:n=2,V=33", "retrieval"),
+        ("eva:n=6,V=4", "retrieval"),
+        ("seqcomp:L=1,m=5", "seqcomp"),
+        ("seqcomp:L=3,m=2,n_1=1,n_2=2", "seqcomp"),
+        ("seqcomp:L=4,m=2,n_1=1,n_2=1,n_3=1", "seqcomp"),
+        ("twosum:n=4,M=5", "match2"),
+        ("equality:n=9", "equality"),
+        ("twosum:n=5,M=10,form=decision", "pairs"),
+        ("twosum:n=8,M=4,form=decision", "pairs"),
+        ("twosum:n=4,M=11", "match2-bits"),
+        ("twosum:n=7,M=4", "match2-bits"),
+    ],
+)
+def test_every_input_of_larger_sizes(text: str, kind: str) -> None:
     task = parse_task(text)
-    built = construct(task)
-    tokens = every_input(task)
-    assert built.model.config.norm is False
-    assert {tensor.dtype for tensor in built.model.state_dict().values()} == {torch.float32}
-    assert (answered(built.model, tokens) == task.answer(tokens)).all()
+    assert not wrong(construct(task, kind=kind), *every_input(task))
 
 
 @pytest.mark.parametrize(
-    ("stack", "text"),
+    ("text", "stack"),
     [
-        ("linear*3 + full @ heads=1, head_dim=8", "eva:n=4,V=4"),
-        ("full + gdn @ heads=1, head_dim=8", "eva:n=4,V=4"),
-        ("full*3 @ heads=4, head_dim=3", "eva:n=4,V=4"),
-        ("full(kv_heads=1) @ heads=2, head_dim=8", "eva:n=4,V=4"),
-        ("window + full(value_dim=2) + mlp + loglinear @ head_dim=3", "eva:n=4,V=4"),
-        ("full|linear @ heads=2, head_dim=8", "eva:n=4,V=4"),
-        ("gdn|full + sparse @ heads=2, head_dim=8", "eva:n=4,V=4"),
-        ("linear*3 + full @ heads=1, head_dim=8", "twosum:n=3,M=5"),
-        ("full + gdn + linear @ heads=2, head_dim=3", "twosum:n=3,M=4"),
-        ("linear|full @ heads=1, head_dim=4", "twosum:n=3,M=6"),
-        ("full*5 @ heads=2, head_dim=4", "seqcomp:L=2,m=2,n_1=2"),
-        ("full + gdn + full + linear + full @ heads=1, head_dim=4", "seqcomp:L=2,m=2,n_1=2"),
-        ("full|window + full*2 @ heads=1, head_dim=4", "seqcomp:L=2,m=2,n_1=1"),
+        ("eva:n=4,V=4", "linear*3 + full @ heads=1, head_dim=8"),
+        ("eva:n=4,V=4", "full + gdn @ heads=1, head_dim=8"),
+        ("eva:n=4,V=4", "full*3 @ heads=4, head_dim=3"),
+        ("eva:n=4,V=4", "full(kv_heads=1) @ heads=2, head_dim=8"),
+        ("eva:n=4,V=4", "window + full(value_dim=2) + mlp + loglinear @ head_dim=3"),
+        ("eva:n=4,V=4", "full|linear @ heads=2, head_dim=8"),
+        ("eva:n=4,V=4", "gdn|full + sparse @ heads=2, head_dim=8"),
+        ("eva:n=3,V=3", "sparse(block=2, topk=1) + full(heads=4, kv_heads=2) + window(size=3)"),
+        ("twosum:n=3,M=5", "linear*3 + full @ heads=1, head_dim=8"),
+        ("twosum:n=3,M=4", "full + gdn + linear @ heads=2, head_dim=3"),
+        ("twosum:n=3,M=6", "linear|full @ heads=1, head_dim=4"),
+        ("twosum:n=3,M=4", "(full|window(size=2))*2"),
+        ("twosum:n=3,M=6", "linear + full @ positions=none, head_dim=4"),
+        ("twosum:n=3,M=6,form=decision", "full + mlp + gdn + full @ positions=none"),
+        ("twosum:n=3,M=6,form=decision", "full*3 @ heads=2, head_dim=5"),
+        ("seqcomp:L=2,m=2,n_1=2", "full*5 @ heads=2, head_dim=4"),
+        ("seqcomp:L=2,m=2,n_1=2", "full + gdn + full + linear + full @ heads=1, head_dim=4"),
+        ("seqcomp:L=2,m=2,n_1=1", "full|window + full*2 @ heads=1, head_dim=4"),
+        ("seqcomp:L=2,m=2,n_1=1", "(full|linear + gdn)*3"),
+        ("equality:n=3", "linear + full + gdn + full(head_dim=2, value_dim=1)"),
+        ("equality:n=3", "full|window(size=2) + full(kv_heads=1) @ heads=2, head_dim=4"),
+        # heads with options
+        ("twosum:n=3,M=6,form=decision", "full(rope=true, rope_dim=4, conv=3)*2 @ head_dim=8"),
+        ("twosum:n=3,M=6,form=decision", "full(gate=sigmoid, sink=true)*2 @ positions=none"),
+        ("equality:n=3", "full(rope=true, rope_dim=4, gate=sigmoid) + fox @ head_dim=8"),
     ],
 )
-def test_layers_that_are_not_used_add_nothing(stack: str, text: str) -> None:
+def test_layers_that_are_not_used_add_nothing(text: str, stack: str) -> None:
     task = parse_task(text)
     architecture = Architecture.parse(stack)
     built = construct(task, architecture)
-    tokens = every_input(task)
     assert built.record.architecture == architecture.spec == built.model.config.architecture
-    assert (answered(built.model, tokens) == task.answer(tokens)).all()
+    assert not wrong(built, *every_input(task))
 
 
 @pytest.mark.parametrize(
@@ -115,10 +106,9 @@ def test_the_answers_do_not_come_from_the_sampler() -> None:
     wrongly.
     """
     task = Eva(n=4, V=4)
-    model = construct(task).model
-    tokens = every_input(task)
-    position = model.position.weight
+    built = construct(task)
+    position = built.model.position.weight
     varies = [c for c in range(position.shape[1]) if len(position[: task.n, c].unique()) > 1]
     assert len(varies) == 2  # ceil(log2 4) address bits
     position[:, varies[-1]] = 0.0
-    assert (answered(model, tokens) != task.answer(tokens)).any()
+    assert wrong(built, *every_input(task))

@@ -12,7 +12,6 @@ from support.construction_tools import every, wrong
 from support.each import each
 
 from separatrix.constructions import construct
-from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Task, TwoSum, parse_task
 from separatrix.tasks.base.task import Tokens
 
@@ -48,43 +47,6 @@ def test_every_decision(n: int, M: int) -> None:
 def test_every_query_by_bits(n: int, M: int) -> None:
     tokens = every([M] * (n + 1))
     assert not wrong(construct(TwoSum(n=n, M=M), kind="match2-bits"), tokens, met(tokens, M))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("equality:n=9", "equality"),
-        ("twosum:n=5,M=10,form=decision", "pairs"),
-        ("twosum:n=8,M=4,form=decision", "pairs"),
-        ("twosum:n=4,M=11", "match2-bits"),
-        ("twosum:n=7,M=4", "match2-bits"),
-    ],
-)
-def test_every_input_of_larger_sizes(text: str, kind: str) -> None:
-    task = parse_task(text)
-    tokens = every([task.vocabulary] * task.length)
-    assert not wrong(construct(task, kind=kind), tokens, task.answer(tokens))
-
-
-@pytest.mark.parametrize(
-    ("text", "stack"),
-    [
-        ("equality:n=3", "linear + full + gdn + full(head_dim=2, value_dim=1)"),
-        ("equality:n=3", "full|window(size=2) + full(kv_heads=1) @ heads=2, head_dim=4"),
-        ("twosum:n=3,M=6,form=decision", "full + mlp + gdn + full @ positions=none"),
-        ("twosum:n=3,M=6,form=decision", "full*3 @ heads=2, head_dim=5"),
-        ("twosum:n=3,M=6", "linear + full @ positions=none, head_dim=4"),
-        # heads with options
-        ("twosum:n=3,M=6,form=decision", "full(rope=true, rope_dim=4, conv=3)*2 @ head_dim=8"),
-        ("twosum:n=3,M=6,form=decision", "full(gate=sigmoid, sink=true)*2 @ positions=none"),
-        ("equality:n=3", "full(rope=true, rope_dim=4, gate=sigmoid) + fox @ head_dim=8"),
-    ],
-)
-def test_layers_that_are_not_used_add_nothing(text: str, stack: str) -> None:
-    task = parse_task(text)
-    tokens = every([task.vocabulary] * task.length)
-    assert not wrong(construct(task, Architecture.parse(stack)), tokens, task.answer(tokens))
 
 
 def adversarial(task: Task, rng: np.random.Generator) -> Tokens:

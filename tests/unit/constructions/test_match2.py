@@ -45,22 +45,6 @@ def test_every_input_of_four_tokens(M: int) -> None:
     assert not wrong(construct(TwoSum(n=4, M=M)), tokens, cancels(tokens, M))
 
 
-@pytest.mark.parametrize(
-    "architecture",
-    [
-        "linear*3 + full",
-        "full(heads=2, kv_heads=1) + gdn",
-        "(full|window(size=2))*2",
-        "sparse + full",
-    ],
-)
-def test_a_stack_that_has_a_full_layer_holds_it(architecture: str) -> None:
-    tokens = every([4] * 4)
-    assert not wrong(
-        construct(TwoSum(n=3, M=4), Architecture.parse(architecture)), tokens, cancels(tokens, 4)
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("M", "count"),

@@ -80,16 +80,6 @@ def test_the_default_stack_of_the_carried_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "architecture",
-    ["(full|linear + gdn)*3", "full(heads=4, kv_heads=2)*4 + window", "gdn + full*3"],
-)
-def test_a_stack_that_has_enough_full_layers_holds_it(architecture: str) -> None:
-    built = construct(SeqComp(L=2, m=2, branching=(1,)), Architecture.parse(architecture))
-    assert built.record.name == "seqcomp"
-    assert not wrong(built, *every_prompt(2, 2, (1,)))
-
-
-@pytest.mark.parametrize(
     ("L", "m", "branching"),
     [(2, 5, (3,)), (3, 3, (2, 3)), (3, 2, (5, 1)), (4, 2, (1, 3, 2)), (8, 2, (1,) * 7)],
 )
