@@ -6,23 +6,13 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
-from separatrix.mixers.decayed import (
-    GLAMixer,
-    HGRN2Mixer,
-    LightningMixer,
-    Mamba2Mixer,
-    RetNetMixer,
-)
+from separatrix.mixers.decayed import GLAMixer, HGRN2Mixer, LightningMixer, Mamba2Mixer, RetNetMixer
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
 from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.indexed import DSAMixer, IndexedMixer
 from separatrix.mixers.kernels import backend
 from separatrix.mixers.linear import LinearMixer
-from separatrix.mixers.loglinear import (
-    LogLinearGDNMixer,
-    LogLinearMamba2Mixer,
-    LogLinearMixer,
-)
+from separatrix.mixers.loglinear import LogLinearGDNMixer, LogLinearMamba2Mixer, LogLinearMixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer

@@ -15,8 +15,6 @@ Head dimensions are filled up with zeros to multiples of 16: blocks of products 
 odd ones break in 16 bits (fla-org's `chunk_bwd_dv`). Zeros change nothing: keys of 0 write 0,
 decays of 0 keep it, and what values of 0 give is cut off. The kernels keep all exponents at or
 below 0, as our forms do, so gates of any strength are safe; RWKV-7's bounded ones are told to it.
-
-Shapes: b batch, h heads, t tokens, d key dimension, e value dimension, c channels, l levels.
 """
 
 from __future__ import annotations

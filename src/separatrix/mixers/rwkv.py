@@ -21,14 +21,7 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import Shapes, State, linear, normed, taken, wide
 from separatrix.mixers.base.recurrent import Decayed, Recurrence, RecurrentMixer, Terms, unit
-from separatrix.mixers.base.tensors import (
-    Places,
-    SomeTokens,
-    Token,
-    Tokens,
-    TokensAt,
-    Values,
-)
+from separatrix.mixers.base.tensors import Places, SomeTokens, Token, Tokens, TokensAt, Values
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
 from separatrix.mixers.ops.maps import LowRank

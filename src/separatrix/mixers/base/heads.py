@@ -1,6 +1,4 @@
 """Maps of heads: queries, keys and values with an optional short convolution, and the output map.
-
-Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The base of token mixers: parameters, a parallel form (`forward`), a recurrence (`step`, the
 truth) and the state it carries.
-
-Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dimension, c channels.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@ heads, the three forms, output norm and gate.
 
 A mixer says what the terms are: queries, keys, values, decay, strength. A recurrence says what
 happens to them: `step` is the truth, one token at a time, and `outputs` the parallel form.
-
-Shapes: b batch, t tokens, w model width, h heads, r queries (t, or 1 for the last token alone), d
-key dimension, e value dimension.
 """
 
 from __future__ import annotations

@@ -5,9 +5,6 @@ and the softmax under a mask.
                                                  rms(q)^2 = mean of squares + 1e-6
     s_ij = c tanh(<q_i, k_j> / c)                scores, with a softcap of c
     O (sigmoid(G x_i) * y_i)                     the output, with a gate
-
-Shapes: b batch, t tokens, w model width, h query heads, g key-value heads, d key dimension, e value
-dimension.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Shapes that many mixers share, by name.
+"""Shapes that many mixers share, by name; and what letters stand for, here and in every file of
+mixers that says nothing else.
 
 b batch, t tokens, w model width, k places, r queries of a few tokens, h heads, g key-value heads, d
-key dimension, e value dimension, s decays of a token (1, or d), m blocks, n chunks, c channels.
+key dimension, e value dimension, s decays of a token (1, or d), m blocks, n chunks, c channels, i
+queries, j keys, l levels.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ multiplies with its block as dense matrices. The partial sums (maximum, numerato
 back to their queries and are added up. A block's keys and values are so copied once per tile, not
 once per query. Everything is computed again in the backward pass, a few queries at a time.
 
-Shapes: b batch, h heads, n rows (a head of a sequence) or 1 for all heads, i queries, j tokens up
-to the last of them, d key dimension, e value dimension, m blocks, B tokens per block, k blocks
-chosen per query, t tiles of z slots.
+Shapes: n rows (a head of a sequence) or 1 for all heads, j tokens up to the last query, B tokens per
+block, k blocks chosen per query, t tiles of z slots.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ Halves are halved again, down to single tokens. Backward pass: the score s_ij de
 exp(G_i - G_j) alone, so the gradient by G_i is q_i dq_i - k_i dk_i, dimension by dimension. None
 passes through an exponential; exponentials are not kept but formed again.
 
-Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, m queries per token, d key
-dimension, e value dimension; G is (..., 1) or (..., d).
+Shapes: n chunks, c tokens per chunk, m queries per token; G is (..., 1) or (..., d).
 """
 
 from __future__ import annotations
@@ -28,15 +27,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import even, join_chunks, plus_product, split_chunks
-from separatrix.mixers.base.tensors import (
-    Decays,
-    Keys,
-    Matrices,
-    Matrix,
-    Places,
-    Queries,
-    Values,
-)
+from separatrix.mixers.base.tensors import Decays, Keys, Matrices, Matrix, Places, Queries, Values
 from separatrix.mixers.ops.recompute import recomputed
 
 NUMBERS = 1 << 20

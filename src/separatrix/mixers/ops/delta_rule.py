@@ -22,8 +22,7 @@ above 0; the second takes a lower bound of log a, and forms exp(G_i) and exp(-G_
 Source: Yang et al. 2024, arXiv 2406.06484 and 2412.06464; general form: Peng et al. 2025 (RWKV-7),
 arXiv 2503.14456.
 
-Shapes: b batch, h heads, t tokens, n chunks, c tokens per chunk, d key dimension, e value
-dimension; G is (..., 1) or (..., d).
+Shapes: n chunks, c tokens per chunk; G is (..., 1) or (..., d).
 """
 
 from __future__ import annotations
@@ -34,14 +33,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import join_chunks, plus_product, split_chunks, wide
-from separatrix.mixers.base.tensors import (
-    Decays,
-    Keys,
-    Matrices,
-    Matrix,
-    PerToken,
-    Values,
-)
+from separatrix.mixers.base.tensors import Decays, Keys, Matrices, Matrix, PerToken, Values
 from separatrix.mixers.ops.decay import (
     after,
     bounded,
@@ -143,9 +135,7 @@ class Delta:
         y = self.u_v if self.reads is None else self.reads @ self.u_v
         return join_chunks(y, self.tokens)
 
-    def passed(
-        self,
-    ) -> tuple[Float[Tensor, "b h n c d"], Matrices, Float[Tensor, "b h n d d"]]:
+    def passed(self) -> tuple[Float[Tensor, "b h n c d"], Matrices, Float[Tensor, "b h n d d"]]:
         """The queries as they read the state R before their chunk, what each chunk adds to R, and
         the matrix that it multiplies R with before.
         """

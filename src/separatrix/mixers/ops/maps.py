@@ -1,7 +1,5 @@
 """Small parts that several mixers share: the short convolution, rotation by place, low-rank maps
 and gates.
-
-Shapes: b batch, t tokens, c channels, w model width, h heads, d head dimension, K kernel size.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ and addition for each token. Backward, from states that are computed again, the 
 
     G_i = y'_i C_i + a_{i+1} G_{i+1},   dL/d log a_i = a_i h_{i-1} G_i,   G_i = dL/dh_i, y' = dL/dy
 
-Shapes: b batch, t tokens, s tokens of a segment, c channels, or numbers of the state, n numbers of
-a channel's state.
+Shapes: s tokens of a segment, c channels, or numbers of the state, n numbers of a channel's state.
 """
 
 from __future__ import annotations

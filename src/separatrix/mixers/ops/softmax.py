@@ -9,8 +9,6 @@ that memory stays linear.
 Sums of f are taken between the two tokens, never as differences of sums from the start, which would
 lose the digits that the two have in common. For a query of a part that starts at token b and a key
 before b the sum is one up to b and one from b on.
-
-Shapes: b batch, h heads, t tokens, i queries, j keys, d key dimension, e value dimension.
 """
 
 from __future__ import annotations

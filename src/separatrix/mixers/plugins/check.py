@@ -25,12 +25,7 @@ from separatrix.mixers.laws.memory import Kept, cache_as_declared, kept_by
 from separatrix.mixers.laws.tools import RELATIVE
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.probe import apart, describe_error, load
-from separatrix.stacks.mechanisms import (
-    MECHANISMS,
-    Mechanism,
-    check_size_names,
-    mechanism_named,
-)
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, check_size_names, mechanism_named
 
 DEFAULT_WIDTH = 16
 LATENT = 64

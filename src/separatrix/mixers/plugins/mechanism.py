@@ -20,14 +20,7 @@ from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.mixers.base.mixer import Mixer, Shapes, State
 from separatrix.mixers.base.tensors import Token, Tokens
-from separatrix.mixers.plugins.probe import (
-    apart,
-    check_state,
-    describe_error,
-    kind,
-    lacks,
-    stepped,
-)
+from separatrix.mixers.plugins.probe import apart, check_state, describe_error, kind, lacks, stepped
 from separatrix.stacks.mechanisms import CacheItem, LayerKind, Mechanism
 from separatrix.stacks.mechanisms.base import Reach, integer
 
