@@ -20,28 +20,26 @@ checkpoint is tested, not proved.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from separatrix.models.model import Model, NoPositions
-from separatrix.models.stock.checkpoint import FLAT, NO_ANSWER, ROOT, Checkpoint
+from separatrix.models.model import Model
+from separatrix.models.stock.checkpoint import FLAT, ROOT, Checkpoint
 from separatrix.models.stock.plain import Layer, Plain, plain
 
 
 def write(model: Model) -> Checkpoint:
     """The model as a checkpoint of GPT-2. Raises SizeError, naming the feature in the way."""
     parts = plain(model, "gpt2", rotates=False)
-    if isinstance(model.position, NoPositions):
-        # all positions alike is an embedding, too
-        position = torch.zeros(tuple(model.position.weight.shape))
-    else:
-        position = model.position.weight.detach()
+    # all positions alike is an embedding, too
+    position = model.position.weight
     layout = Layout(parts)
     config = model.config
     ids = parts.ids()
     start = config.vocabulary if config.bos else None
     tensors = {
         "transformer.wte.weight": layout.twice(parts.rows(ids), one=1.0),
-        "transformer.wpe.weight": layout.twice(position, one=0.0),
+        "transformer.wpe.weight": layout.twice(position),
     }
     for number, layer in enumerate(parts.layers):
         named = layout.layer(layer)
@@ -49,7 +47,7 @@ def write(model: Model) -> Checkpoint:
     tensors |= {
         "transformer.ln_f.weight": torch.full((layout.width,), ROOT),
         "transformer.ln_f.bias": torch.zeros(layout.width),
-        "lm_head.weight": layout.head(model, ids),
+        "lm_head.weight": layout.read(*parts.logits(ids)),
     }
     return Checkpoint(
         config={
@@ -95,36 +93,31 @@ class Layout:
         self.width = self.heads * self.head_dim
         self.hidden = max(1, parts.hidden)
 
-    def twice(self, rows: Tensor, *, one: float) -> Tensor:
+    def twice(self, rows: Tensor, one: Tensor | float = 0.0) -> Tensor:
         """Rows (n, w) as they stand in the residual stream; `one` is the further coordinate."""
-        own = torch.cat([rows.detach(), torch.full((len(rows), 1), one)], 1)
-        rest = self.width - 2 * own.shape[1]
-        return torch.cat([own, -own, torch.zeros(len(rows), rest)], 1)
+        last = torch.as_tensor(one).expand(len(rows))[:, None]
+        own = torch.cat([rows, last], 1).detach()
+        return F.pad(torch.cat([own, -own], 1), (0, self.width - 2 * own.shape[1]))
 
-    def read(self, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+    def read(self, matrix: Tensor, bias: Tensor | float = 0.0) -> Tensor:
         """A map (n, w) of the model as one (n, width) of what a norm gives."""
-        halves = matrix.detach() / 2
-        last = torch.zeros(len(matrix), 1) if bias is None else bias.detach()[:, None] / 2
-        own = torch.cat([halves, last], 1)
-        rest = self.width - 2 * own.shape[1]
-        return torch.cat([own, -own, torch.zeros(len(matrix), rest)], 1)
+        return self.twice(matrix / 2, bias / 2)
 
     def layer(self, layer: Layer) -> dict[str, Tensor]:
         """The tensors of a layer; matrices stand (in, out), as GPT-2 has them."""
-        queries, keys, values = (torch.zeros(self.width, self.width) for _ in range(3))
-        out = torch.zeros(self.width, self.width)
+        *read, out = torch.zeros(4, self.width, self.width)
         for number, head in enumerate(layer.heads):
             first = number * self.head_dim
-            for target, matrix in ((queries, head.q), (keys, head.k), (values, head.v)):
+            for target, matrix in zip(read, (head.q, head.k, head.v), strict=True):
                 target[first : first + len(matrix)] = self.read(matrix)
-            out[first : first + len(head.v)] = self.twice(head.o.T, one=0.0)
+            out[first : first + len(head.v)] = self.twice(head.o.T)
         up, down = torch.zeros(self.hidden, self.width), torch.zeros(self.hidden, self.width)
         up_bias, down_bias = torch.zeros(self.hidden), torch.zeros(1, self.inner)
         if layer.mlp is not None:
             count = layer.mlp.up.out_features
             up[:count] = self.read(layer.mlp.up.weight)
             up_bias[:count] = layer.mlp.up.bias.detach()
-            down[:count] = self.twice(layer.mlp.down.weight.T, one=0.0)
+            down[:count] = self.twice(layer.mlp.down.weight.T)
             down_bias = layer.mlp.down.bias.detach()[None]
         norms = {
             f"{norm}.{name}": value
@@ -135,20 +128,12 @@ class Layout:
             )
         }
         return norms | {
-            "attn.c_attn.weight": torch.cat([queries, keys, values]).T,
+            "attn.c_attn.weight": torch.cat(read).T,
             "attn.c_attn.bias": torch.zeros(3 * self.width),
             "attn.c_proj.weight": out,
             "attn.c_proj.bias": torch.zeros(self.width),
             "mlp.c_fc.weight": up.T,
             "mlp.c_fc.bias": up_bias,
             "mlp.c_proj.weight": down,
-            "mlp.c_proj.bias": self.twice(down_bias, one=0.0)[0],
+            "mlp.c_proj.bias": self.twice(down_bias)[0],
         }
-
-    def head(self, model: Model, ids: int) -> Tensor:
-        """Logits of the answers, and a very low one of every other id."""
-        weight = torch.zeros(ids, self.inner)
-        bias = torch.full((ids,), NO_ANSWER)
-        weight[: model.config.answers] = model.head.weight.detach()
-        bias[: model.config.answers] = model.head.bias.detach()
-        return self.read(weight, bias)

@@ -22,17 +22,17 @@ takes 2^17 off its score, and e^-2^17 is 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
-from separatrix.models.model import MLP, Model, NoPositions
+from separatrix.models.model import Model, NoPositions
 from separatrix.models.stock import places
-from separatrix.models.stock.checkpoint import FLAT, NO_ANSWER, ROOT, Checkpoint
+from separatrix.models.stock.checkpoint import FLAT, ROOT, Checkpoint
 from separatrix.models.stock.plain import Head, Layer, Plain, plain
 
 SHARP = 2.0**30
@@ -55,7 +55,7 @@ def write(model: Model) -> Checkpoint:
         tensors |= {f"model.layers.{number}.{name}": value for name, value in named.items()}
     tensors |= {
         "model.norm.weight": torch.full((layout.width,), ROOT),
-        "lm_head.weight": layout.logits(ids),
+        "lm_head.weight": layout.rows(*parts.logits(ids)),
     }
     return Checkpoint(
         config={
@@ -86,19 +86,11 @@ def write(model: Model) -> Checkpoint:
     )
 
 
-@dataclass(frozen=True)
-class _Spaces:
-    """Where things stand in the residual stream."""
-
-    one: int
-    start: int
-    weights: slice
-    bits: slice
-    width: int
-
-
 class Layout:
-    """Sizes of the checkpoint, and where the coordinates and dimensions of a model stand in it."""
+    """Sizes of the checkpoint, and where the coordinates and dimensions of a model stand in it: a
+    1, the mark of the start token, weights of the bits and the bits (`one`, `start`, `weights`,
+    `signs`).
+    """
 
     def __init__(self, parts: Plain) -> None:
         model = parts.model
@@ -121,17 +113,11 @@ class Layout:
         while self.head_dim < needed:
             self.head_dim *= 4
         self.heads = max(parts.heads, self.bits)
-        inner = config.width
-        last = inner + 2 + 2 * self.bits
-        width = -(-last // self.heads) * self.heads
-        self.space = _Spaces(
-            one=inner,
-            start=inner + 1,
-            weights=slice(inner + 2, inner + 2 + self.bits),
-            bits=slice(inner + 2 + self.bits, last),
-            width=width,
-        )
-        self.width = width
+        self.one = self.inner = config.width
+        self.start = self.inner + 1
+        self.weights = torch.arange(self.bits) + self.start + 1
+        self.signs = self.weights + self.bits
+        self.width = -(-(self.start + 1 + 2 * self.bits) // self.heads) * self.heads
         self.turning = turning
         self.hidden = max(1, parts.hidden, 2 * self.bits, len(self.places()))
 
@@ -164,8 +150,7 @@ class Layout:
 
     def table(self) -> Tensor:
         """The positions' embeddings by place (tokens, w)."""
-        own = self.model.position.weight.detach()
-        return torch.cat([own.new_zeros(1, own.shape[1]), own]) if self.hides else own
+        return F.pad(self.model.position.weight.detach(), (0, 0, int(self.hides), 0))
 
     def rope(self) -> dict[str, Any]:
         """Frequencies: base 1, whose powers are 1, over a factor for each pair."""
@@ -185,67 +170,52 @@ class Layout:
 
     def embeddings(self, ids: int, start: int | None) -> Tensor:
         """Every id's coordinates."""
-        rows = torch.zeros(ids, self.width)
-        rows[:, : self.model.config.width] = self.parts.rows(ids)
-        rows[:, self.space.one] = 1.0
+        rows = self.rows(self.parts.rows(ids), 1.0)
         if start is not None:
-            rows[start, self.space.start] = 1.0
+            rows[start, self.start] = 1.0
         return rows
 
-    def logits(self, ids: int) -> Tensor:
-        """Logits of the answers, and a very low one of every other id."""
-        rows = torch.zeros(ids, self.width)
-        rows[:, self.space.one] = NO_ANSWER
-        count = self.model.config.answers
-        rows[:count, : self.model.config.width] = self.model.head.weight.detach()
-        rows[:count, self.space.one] = self.model.head.bias.detach()
+    def rows(self, own: Tensor, one: Tensor | float = 0.0) -> Tensor:
+        """Rows (n, w) as they stand in the residual stream, and beside its 1."""
+        rows = F.pad(own.detach(), (0, self.width - self.inner))
+        rows[:, self.one] = one
         return rows
 
     def placing(self) -> list[dict[str, Tensor]]:
         """The two layers that write the embeddings of positions (places.py)."""
         if not self.placed:
             return []
-        space = self.space
         read = self._empty()
-        half = self.head_dim // 2
-        for bit in range(self.bits):
+        for bit, weight in enumerate(self.weights.tolist()):
             first = bit * self.head_dim
-            sine, cosine = places.key(bit)
-            read["self_attn.q_proj.weight"][first + bit, space.one] = self.longer * places.query(
-                bit
-            )
-            read["self_attn.k_proj.weight"][first + bit, space.start] = sine
-            read["self_attn.k_proj.weight"][first + half + bit, space.start] = cosine
-            read["self_attn.v_proj.weight"][first, space.start] = 1.0
-            read["self_attn.o_proj.weight"][space.weights.start + bit, first] = 1.0
-        up = torch.zeros(2 * self.bits, self.width)
-        low = torch.zeros(2 * self.bits)
-        down = torch.zeros(self.width, 2 * self.bits)
-        bias = torch.zeros(self.width)
-        for bit in range(self.bits):
-            # relu(3 - 4y) - relu(1 - 4y) - 1
-            for unit, (shift, sign) in enumerate(((3.0, 1.0), (1.0, -1.0)), 2 * bit):
-                up[unit, space.weights.start + bit] = -4.0
-                low[unit] = shift
-                # the weight of the start token is 1 where the bit is 0
-                down[space.bits.start + bit, unit] = sign
-            bias[space.bits.start + bit] = -1.0
-        # 1 where y is 0, the bit 1; -1 where y is 1, the bit 0
+            pair = [first + bit, first + bit + self.head_dim // 2]
+            read["self_attn.q_proj.weight"][pair[0], self.one] = self.longer * places.query(bit)
+            read["self_attn.k_proj.weight"][pair, self.start] = torch.tensor(places.key(bit))
+            read["self_attn.v_proj.weight"][first, self.start] = 1.0
+            read["self_attn.o_proj.weight"][weight, first] = 1.0
+        up, down = torch.zeros(2, 2 * self.bits, self.width)
+        low, bias = torch.zeros(2 * self.bits), torch.zeros(self.width)
+        # relu(3 - 4y) - relu(1 - 4y) - 1: 1 where y, the weight of the start token, is 0, and the
+        # bit 1; -1 where y is 1, and the bit 0
+        for first, (shift, sign) in enumerate(((3.0, 1.0), (1.0, -1.0))):
+            unit = 2 * torch.arange(self.bits) + first
+            up[unit, self.weights] = -4.0
+            low[unit] = shift
+            down[unit, self.signs] = sign
+        bias[self.signs] = -1.0
         self._gate(read, up, low, down, bias)
         write = self._empty()
         own = self.places()
-        signs = places.signs_of(self.tokens)[own]
         up = torch.zeros(len(own), self.width)
-        up[:, space.bits] = signs
-        down = torch.zeros(self.width, len(own))
-        down[: self.model.config.width] = self.table()[own].T
+        up[:, self.signs] = places.signs_of(self.tokens)[own]
+        down = self.rows(self.table()[own])
         self._gate(write, up, torch.full((len(own),), 1.0 - self.bits), down, bias * 0)
         return [read, write]
 
     def layer(self, layer: Layer) -> dict[str, Tensor]:
         """A layer of the model."""
         named = self._empty()
-        inner = self.model.config.width
+        inner = self.inner
         for number, head in enumerate(layer.heads):
             first = number * self.head_dim
             dims = [first + place for place in self._dims(head)]
@@ -256,10 +226,12 @@ class Layout:
             named["self_attn.o_proj.weight"][:inner, values] = head.o
             if self.hides:
                 last = first + self.head_dim - 1
-                named["self_attn.q_proj.weight"][last, self.space.one] = self.longer
-                named["self_attn.k_proj.weight"][last, self.space.start] = -HIDDEN_SCORE
+                named["self_attn.q_proj.weight"][last, self.one] = self.longer
+                named["self_attn.k_proj.weight"][last, self.start] = -HIDDEN_SCORE
         if layer.mlp is not None:
-            self._mlp(named, layer.mlp)
+            up, down = layer.mlp.up, layer.mlp.down
+            bias = self.rows(down.bias[None])[0]
+            self._gate(named, self.rows(up.weight), up.bias, self.rows(down.weight.T), bias)
         return named
 
     def _dims(self, head: Head) -> list[int]:
@@ -276,26 +248,15 @@ class Layout:
             every = every[2 * self.turning :]
         return every[: len(head.q)]
 
-    def _mlp(self, named: dict[str, Tensor], mlp: MLP) -> None:
-        inner = self.model.config.width
-        hidden = mlp.up.out_features
-        up = torch.zeros(hidden, self.width)
-        up[:, :inner] = mlp.up.weight.detach()
-        down = torch.zeros(self.width, hidden)
-        down[:inner] = mlp.down.weight.detach()
-        bias = torch.zeros(self.width)
-        bias[:inner] = mlp.down.bias.detach()
-        self._gate(named, up, mlp.up.bias.detach(), down, bias)
-
     def _gate(
         self, named: dict[str, Tensor], up: Tensor, low: Tensor, down: Tensor, bias: Tensor
     ) -> None:
-        """down relu(up x + low) + bias by saturated gates."""
+        """down' relu(up x + low) + bias by saturated gates."""
         count = len(up)
         named["mlp.gate_proj.weight"][:count] = SHARP * up
-        named["mlp.gate_proj.bias"][:count] = SHARP * low
+        named["mlp.gate_proj.bias"][:count] = SHARP * low.detach()
         named["mlp.up_proj.bias"][:count] = 1.0
-        named["mlp.down_proj.weight"][:, :count] = down / SHARP
+        named["mlp.down_proj.weight"][:, :count] = down.T / SHARP
         named["mlp.down_proj.bias"][:] = bias
 
     def _empty(self) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
@@ -14,6 +15,7 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers import Mixer
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import MLP, Block, Model
+from separatrix.models.stock.checkpoint import NO_ANSWER
 from separatrix.stacks.mechanisms import Full, Mechanism
 
 LARGEST = 2.0**17
@@ -59,12 +61,18 @@ class Plain:
     def rows(self, count: int) -> Tensor:
         """The embeddings of `count` ids, zeros for those that the model lacks."""
         table = self.model.embed.weight
-        return torch.cat([table, table.new_zeros(count - len(table), table.shape[1])])
+        return F.pad(table, (0, 0, 0, count - len(table)))
 
     def ids(self) -> int:
         """Ids read or written, the start token among them."""
         config = self.model.config
         return max(config.vocabulary + config.bos, config.answers)
+
+    def logits(self, count: int) -> tuple[Tensor, Tensor]:
+        """Weights and biases of the logits of `count` ids: a very low one where it is no answer."""
+        head = self.model.head
+        none = count - self.model.config.answers
+        return F.pad(head.weight, (0, 0, 0, none)), F.pad(head.bias, (0, none), value=NO_ANSWER)
 
 
 def plain(model: Model, stock: str, *, rotates: bool) -> Plain:
