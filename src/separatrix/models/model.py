@@ -9,7 +9,7 @@ logits = head(norm(x_last))                                (b, answers)
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -115,24 +115,22 @@ class Block(nn.Module):
     def _mixers(self) -> list[Mixer]:
         return [m for m in self.mixers if isinstance(m, Mixer)]
 
-    def _position_wise(self, x: Tensor) -> Tensor:
+    def _after(self, x: Tensor, reads: Iterable[Tensor]) -> Tensor:
+        """The tokens x behind the layer, whose mixers read these."""
+        for y in reads:
+            x = x + y
         return x if self.mlp is None else x + self.mlp(self.norm2(x))
 
     def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         # heads side by side read the same input, not what the ones before them added
         normed = self.norm1(x)
-        for part in self._mixers():
-            x = x + part(normed)
-        return self._position_wise(x)
+        return self._after(x, (part(normed) for part in self._mixers()))
 
     def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         """`forward(x)[:, -1]`, computed for that token only."""
         normed = self.norm1(x)
         # mixers read every token; the residual and the MLP are needed for the last alone
-        y = x[:, -1]
-        for part in self._mixers():
-            y = y + part.last(normed)
-        return self._position_wise(y)
+        return self._after(x[:, -1], (part.last(normed) for part in self._mixers()))
 
     def reads_blocks(self) -> bool:
         """Whether every mixer can take the tokens block by block."""
@@ -143,29 +141,24 @@ class Block(nn.Module):
     ) -> Float[Tensor, "b w"]:
         """`last` of so many tokens, x the last of them, which come in blocks."""
         normed = self.norm1(x)
-        y = x[:, 0]
-        for part in self._mixers():
-            y = y + part.last_of_blocks(normed, map(self.norm1, blocks()), tokens)
-        return self._position_wise(y)
+        reads = (
+            part.last_of_blocks(normed, map(self.norm1, blocks()), tokens)
+            for part in self._mixers()
+        )
+        return self._after(x[:, 0], reads)
 
     def at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
         """`forward(x)` gathered at the places, computed for these only."""
         normed = self.norm1(x)
-        y = taken(x, places)
-        for part in self._mixers():
-            y = y + part.at(normed, places)
-        return self._position_wise(y)
+        return self._after(taken(x, places), (part.at(normed, places) for part in self._mixers()))
 
     def step(
         self, x: Float[Tensor, "b w"], states: list[State], t: int
     ) -> tuple[Float[Tensor, "b w"], list[State]]:
         normed = self.norm1(x)
-        after = []
-        for part, state in zip(self._mixers(), states, strict=True):
-            y, new = part.step(normed, state, t)
-            x = x + y
-            after.append(new)
-        return self._position_wise(x), after
+        each = zip(self._mixers(), states, strict=True)
+        steps = [part.step(normed, state, t) for part, state in each]
+        return self._after(x, (y for y, _ in steps)), [state for _, state in steps]
 
 
 class NoPositions(nn.Module):
@@ -362,9 +355,8 @@ class Model(nn.Module):
     @exact_state.setter
     def exact_state(self, exact: bool) -> None:
         self._exact_state = exact
-        for block in self._blocks():
-            for part in block._mixers():
-                part.exact_state = exact
+        for part in self._parts():
+            part.exact_state = exact
 
     @contextmanager
     def storing_states(self, dtype: torch.dtype) -> Iterator[None]:
@@ -372,7 +364,7 @@ class Model(nn.Module):
         whatever they declare, and prompts are read token by token. Keys, values and other stored
         inputs are left as they are.
         """
-        parts = [part for block in self._blocks() for part in block._mixers()]
+        parts = self._parts()
         before = self.exact_state, [part.state_dtype for part in parts]
         self.exact_state = True
         for part in parts:
@@ -385,7 +377,7 @@ class Model(nn.Module):
                 part.state_dtype = stored
 
     def _streams(self) -> bool:
-        return any(part.streams for block in self._blocks() for part in block._mixers())
+        return any(part.streams for part in self._parts())
 
     def _streamed(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t answers"]:
         """Logits after every token, by `step`."""
@@ -413,6 +405,9 @@ class Model(nn.Module):
 
     def _blocks(self) -> list[Block]:
         return [b for b in self.blocks if isinstance(b, Block)]
+
+    def _parts(self) -> list[Mixer]:
+        return [part for block in self._blocks() for part in block._mixers()]
 
 
 def trained_config(
