@@ -41,11 +41,6 @@ class AutomatonMixer(Mixer):
         self.table = nn.Parameter(torch.empty(mechanism.rules, 1 << self.bits, self.bits))
         self.o = linear(self.bits, width)
 
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        with torch.no_grad():
-            self.rules.bias.zero_()
-
     def shapes(self, t: int) -> Shapes:
         return {"S": (self.bits,)}
 

@@ -56,16 +56,16 @@ class MambaMixer(Mixer):
         self.read = nn.Parameter(torch.ones(state)) if mechanism.norms else None
         self.conv = Convolution(channels, mechanism.conv, silu=True) if mechanism.conv else None
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         fan_in_normal(self.c.weight, generator, gain=self.numbers**-0.5)
         draw_steps(self.dt.up.bias, generator)
-        with torch.no_grad():
-            # the released layers' start: A = -1, -2, ... in every channel
-            self.rate.copy_(torch.arange(1, self.numbers + 1).log())
-            self.skip.fill_(1)
-            if self.read is not None:
-                self.read.fill_(self.numbers**-0.5)
+        # the released layers' start: A = -1, -2, ... in every channel
+        self.rate.copy_(torch.arange(1, self.numbers + 1).log())
+        self.skip.fill_(1)
+        if self.read is not None:
+            self.read.fill_(self.numbers**-0.5)
 
     def shapes(self, t: int) -> Shapes:
         return {"h": (self.channels, self.numbers)} | self._conv_shapes(t)
@@ -145,15 +145,13 @@ class RGLRUMixer(Mixer):
             Convolution(self.channels, mechanism.conv, silu=False) if mechanism.conv else None
         )
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        with torch.no_grad():
-            self.r.bias.zero_()
-            self.g.bias.zero_()
-            low, high = (x**2 for x in DECAY)
-            squared = low + (high - low) * uniform(self.rate, generator)
-            # a^2 = exp(-2 SCALE softplus(L)) where r = 1
-            self.rate.copy_(before_softplus(-squared.log() / (2 * SCALE)))
+        low, high = (x**2 for x in DECAY)
+        squared = low + (high - low) * uniform(self.rate, generator)
+        # a^2 = exp(-2 SCALE softplus(L)) where r = 1
+        self.rate.copy_(before_softplus(-squared.log() / (2 * SCALE)))
 
     def shapes(self, t: int) -> Shapes:
         return {"h": (self.channels,)} | self._conv_shapes(t)

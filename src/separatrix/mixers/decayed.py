@@ -31,12 +31,12 @@ class SteppedMixer(RecurrentMixer):
         self.rate = nn.Parameter(torch.zeros(self.heads))
         self.skip = nn.Parameter(torch.ones(self.heads))
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         draw_steps(self.dt.bias, generator)
         draw_rates(self.rate, generator)
-        with torch.no_grad():
-            self.skip.fill_(1)
+        self.skip.fill_(1)
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, k, v = qkv
@@ -57,6 +57,7 @@ BASE = 10_000
 
 class GLAMixer(RecurrentMixer):
     """Gated linear attention: a_i = sigmoid(W_2 W_1 x_i + c)^(1/16) per head and key dimension.
+    `reset` starts c at 0, where a_i = 2^(-1/16) = 0.96.
 
     Source: Yang et al. 2023, arXiv 2312.06635, section 4.
     """
@@ -66,12 +67,6 @@ class GLAMixer(RecurrentMixer):
     def __init__(self, mechanism: GLA, *, width: int) -> None:
         super().__init__(mechanism, width=width)
         self.a = LowRank(width, RANK, self.heads * self.head_dim)
-
-    @torch.no_grad()
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        # gates then lie around 2^(-1/16) = 0.96
-        self.a.up.bias.zero_()
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         log_a = F.logsigmoid(wide(split_heads(self.a(x), self.heads))) / TEMPERATURE

@@ -67,13 +67,10 @@ class DeltaMixer(RecurrentMixer):
     @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        if self.decay == "none":
-            return
-        draw_steps((self.a.up if isinstance(self.a, LowRank) else self.a).bias, generator)
+        if self.decay != "none":
+            draw_steps((self.a.up if isinstance(self.a, LowRank) else self.a).bias, generator)
         if self.decay == "channel":
             draw_rates(self.rate, generator)
-        else:
-            self.rate.zero_()
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, k, v = qkv
@@ -93,37 +90,25 @@ class DeltaMixer(RecurrentMixer):
 
 
 class DeltaNetMixer(DeltaMixer):
-    """DeltaNet.
-
-    S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
-    """
+    """DeltaNet: nothing decays."""
 
     decay = "none"
 
 
 class GDNMixer(DeltaMixer):
-    """Gated DeltaNet.
-
-    S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i,   a_i per head
-    """
+    """Gated DeltaNet: a decay per head."""
 
     decay = "head"
 
 
 class DeltaProductMixer(DeltaMixer):
-    """Gated DeltaProduct: n updates per token, the decay a_i per head before them.
-
-    S_i = a_i S_{i-1} prod_j (I - b_ij k_ij k_ij^T) + ...,   y_i = S_i q_i
-    """
+    """Gated DeltaProduct: n updates per token, the decay per head before them."""
 
     decay = "head"
 
 
 class KDAMixer(DeltaMixer):
-    """Kimi Delta Attention: a decay per key dimension.
-
-    S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
-    """
+    """Kimi Delta Attention: a decay per key dimension."""
 
     recurrence = Decayed(overwrites=True)
     decay = "channel"

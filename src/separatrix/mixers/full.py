@@ -100,7 +100,7 @@ class FoxMixer(SoftmaxMixer):
     """Forgetting attention (FoX): full attention with a forget gate per head, which lowers the
     scores of all earlier tokens.
 
-        f_i  = log sigmoid(W x_i + c)                  per head
+        f_i  = log sigmoid(W x_i + c)                  per head; c starts at 0
         s_ij = <Q x_i, K x_j> + f_{j+1} + ... + f_i    own token: <Q x_i, K x_i>
         y_i  = sum_{j<=i} a_ij V x_j,   a_ij = exp(s_ij) / sum_{j'<=i} exp(s_ij')
 
@@ -118,12 +118,6 @@ class FoxMixer(SoftmaxMixer):
         super().__init__(mechanism, width=width)
         self.gate_format = mechanism.gate_format
         self.f = nn.Linear(width, self.heads)
-
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        with torch.no_grad():
-            # gates around 1/2, as the released layer starts
-            self.f.bias.zero_()
 
     def _more(self, t: int) -> Shapes:
         return {"gates": (self.heads, t)}

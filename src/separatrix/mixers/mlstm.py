@@ -63,11 +63,10 @@ class MLSTMMixer(RecurrentMixer):
         self.f = nn.Linear(width, self.heads)
         self.i = nn.Linear(width, self.heads)
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        with torch.no_grad():
-            self.f.bias.uniform_(*FORGET, generator=generator)
-            self.i.bias.zero_()
+        self.f.bias.uniform_(*FORGET, generator=generator)
 
     def shapes(self, t: int) -> Shapes:
         sums: Shapes = {

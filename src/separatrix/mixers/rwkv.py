@@ -197,15 +197,14 @@ class RWKVMixer(ShiftedMixer):
         self.written = nn.Parameter(torch.empty(self.heads, self.head_dim))
         self.bonus = nn.Parameter(torch.empty(self.heads, self.head_dim))
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        with torch.no_grad():
-            self.mu.uniform_(generator=generator)
-            self.w.up.bias.uniform_(-6, 1, generator=generator)
-            self.a.up.bias.zero_()
-            self.erased.fill_(1)
-            self.written.fill_(1)
-            self.bonus.zero_()
+        self.mu.uniform_(generator=generator)
+        self.w.up.bias.uniform_(-6, 1, generator=generator)
+        self.erased.fill_(1)
+        self.written.fill_(1)
+        self.bonus.zero_()
 
     def _mixed(self, x: SomeTokens, before: SomeTokens) -> list[SomeTokens]:
         return mixes(x, before, self.mu)
@@ -276,14 +275,14 @@ class RWKV6Mixer(ShiftedMixer):
         self.w = LowRank(width, DECAY_RANK, self.heads * self.head_dim, tanh=True)
         self.bonus = nn.Parameter(torch.empty(self.heads, self.head_dim))
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        with torch.no_grad():
-            self.mu.uniform_(generator=generator)
-            self.mus.uniform_(generator=generator)
-            # decays then lie around exp(-e^-6) to exp(-e^-1)
-            self.w.up.bias.uniform_(-6, -1, generator=generator)
-            self.bonus.uniform_(generator=generator)
+        self.mu.uniform_(generator=generator)
+        self.mus.uniform_(generator=generator)
+        # decays then lie around exp(-e^-6) to exp(-e^-1)
+        self.w.up.bias.uniform_(-6, -1, generator=generator)
+        self.bonus.uniform_(generator=generator)
 
     def _mixed(self, x: SomeTokens, before: SomeTokens) -> list[SomeTokens]:
         change = before - x

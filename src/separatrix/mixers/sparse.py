@@ -220,14 +220,15 @@ class BlockMixer(SoftmaxMixer):
         far, own_ = weights.split([k_far.shape[2], k_own.shape[2]], -1)
         return far @ v_far + own_ @ v_own
 
-    def _mixed(
-        self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
-    ) -> Tokens:
-        """The sum of the branches' outputs, weighed by shares or by gates `g` of the tokens x."""
-        if shares is None:
-            assert self.g is not None
-            gates = wide(self.g(x)).sigmoid().transpose(1, 2)[..., None]  # b (c h) t 1
-            shares = gates.chunk(len(branches), 1)
+    def _shares(self, x: Tokens, count: int) -> Sequence[Tensor]:
+        """What so many branches are weighed with: gates `g` of the tokens x."""
+        assert self.g is not None
+        gates = wide(self.g(x)).sigmoid().transpose(1, 2)[..., None]  # b (c h) t 1
+        return gates.chunk(count, 1)
+
+    def _mixed(self, x: Tokens, branches: Sequence[Values]) -> Tokens:
+        """The output from those of the branches."""
+        shares = self._shares(x, len(branches))
         y = shares[0] * branches[0]
         for share, branch in zip(shares[1:], branches[1:], strict=True):
             y = torch.addcmul(y, share, branch)
@@ -247,14 +248,11 @@ class SparseMixer(BlockMixer):
             nn.Parameter(torch.zeros(self.heads)) if self.window and not mechanism.gates else None
         )
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        with torch.no_grad():
-            self.pool_k.fill_(1 / self.block)
-            self.pool_v.fill_(1 / self.block)
-            for share in (self.mix, self.mix_window):
-                if share is not None:
-                    share.zero_()
+        self.pool_k.fill_(1 / self.block)
+        self.pool_v.fill_(1 / self.block)
 
     def _more(self, t: int) -> Shapes:
         return {f"compressed_{y}": shape for y, shape in self._cached(t // self.block).items()}
@@ -268,17 +266,14 @@ class SparseMixer(BlockMixer):
             for name, pool in pools.items()
         }
 
-    def _mixed(
-        self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
-    ) -> Tokens:
+    def _shares(self, x: Tokens, count: int) -> Sequence[Tensor]:
         if self.mix is None:
-            return super()._mixed(x, branches)
+            return super()._shares(x, count)
         # shares sigmoid(mix) and 1 - sigmoid(mix), as a softmax that takes a third branch too
         logits = [self.mix, torch.zeros_like(self.mix)]
         if self.mix_window is not None:
             logits.append(self.mix_window)
-        shares = wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
-        return super()._mixed(x, branches, shares)
+        return wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
 
 
 class MoBAMixer(BlockMixer):
@@ -304,9 +299,7 @@ class MoBAMixer(BlockMixer):
     def _pooled(self, kept: State) -> State:
         return {"means": blocks(kept["keys"], self.block).mean(3)}
 
-    def _mixed(
-        self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
-    ) -> Tokens:
+    def _mixed(self, x: Tokens, branches: Sequence[Values]) -> Tokens:
         return self._out(branches[0], x)
 
 

@@ -1,5 +1,4 @@
-"""Maps of heads: queries, keys and values with an optional short convolution, and the output map.
-"""
+"""Maps of heads: queries, keys, values with an optional short convolution, and the output map."""
 
 from __future__ import annotations
 

@@ -178,13 +178,16 @@ class Mixer(nn.Module, ABC):
     def _at(self, x: Tokens, places: Places) -> TokensAt:
         return taken(self._forward(x), places)
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         """Draws every parameter: matrices normal with standard deviation 1/sqrt(fan-in), gates
-        and biases as the mechanism says.
+        and biases as the mechanism says, 0 where it says nothing.
         """
         for parameter in self.parameters():
             if parameter.dim() >= 2:
                 fan_in_normal(parameter, generator)
+            else:
+                parameter.zero_()
 
     @property
     def _like(self) -> Tensor:

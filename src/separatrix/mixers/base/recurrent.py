@@ -165,12 +165,12 @@ class RecurrentMixer(Projections):
         # that factor out again, but not from its epsilon
         self.epsilon = EPSILON * head_dim if unit_queries else EPSILON
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         self._draw_queries(generator)
         if self.norm is not None:
-            with torch.no_grad():
-                self.norm.fill_(1)
+            self.norm.fill_(1)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)

@@ -174,16 +174,16 @@ class SoftmaxMixer(CachedMixer):
         gates = {"none": 0, "head": heads, "sigmoid": heads * dv}[self.gated]
         self.gate = linear(width, gates) if gates else None
 
+    @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
         self._draw_queries(generator)
-        with torch.no_grad():
-            if self.sink is not None:
-                self.sink.normal_(generator=generator)
-            if self.q_norm is not None and self.k_norm is not None:
-                # the factor 1/sqrt(d), which a norm takes out of Q
-                self.q_norm.weight.fill_(self.scale)
-                self.k_norm.weight.fill_(1)
+        if self.sink is not None:
+            self.sink.normal_(generator=generator)
+        if self.q_norm is not None and self.k_norm is not None:
+            # the factor 1/sqrt(d), which a norm takes out of Q
+            self.q_norm.weight.fill_(self.scale)
+            self.k_norm.weight.fill_(1)
 
     def _cached(self, tokens: int) -> Shapes:
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}

@@ -8,8 +8,8 @@ multiplies with its block as dense matrices. The partial sums (maximum, numerato
 back to their queries and are added up. A block's keys and values are so copied once per tile, not
 once per query. Everything is computed again in the backward pass, a few queries at a time.
 
-Shapes: n rows (a head of a sequence) or 1 for all heads, j tokens up to the last query, B tokens per
-block, k blocks chosen per query, t tiles of z slots.
+Shapes: n rows (a head of a sequence) or 1 for all heads, j tokens up to the last query, B tokens
+per block, k blocks chosen per query, t tiles of z slots.
 """
 
 from __future__ import annotations
