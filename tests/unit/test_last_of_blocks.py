@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from separatrix.constructions import construct
-from separatrix.mixers.ops.softmax import RunningSoftmax
+from separatrix.mixers.ops.softmax import running_softmax
 from separatrix.models import model as models
 from separatrix.models.model import Model, build
 from separatrix.stacks.architecture import Architecture
@@ -108,7 +108,8 @@ def test_constructions_answer_alike(text: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_running_sums_of_extreme_scores() -> None:
     """By hand: scores 1000, 0, 1000 in three blocks weigh 1/2, 0, 1/2; no exponential overflows."""
-    running = RunningSoftmax()
-    for score, value in ((1000.0, 1.0), (0.0, 5.0), (1000.0, 4.0)):
-        running.add(torch.full((1, 1, 1, 1), score), torch.full((1, 1, 1, 1), value))
-    assert running.output().item() == 2.5
+    blocks = [
+        (torch.full((1, 1, 1, 1), score), torch.full((1, 1, 1, 1), value))
+        for score, value in ((1000.0, 1.0), (0.0, 5.0), (1000.0, 4.0))
+    ]
+    assert running_softmax(blocks).item() == 2.5

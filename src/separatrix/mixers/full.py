@@ -38,10 +38,10 @@ from separatrix.mixers.base.tensors import (
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.decay import after, after_at
 from separatrix.mixers.ops.softmax import (
-    RunningSoftmax,
     causal_softmax,
     masked_softmax,
     parted_softmax,
+    running_softmax,
     softmax,
 )
 from separatrix.stacks.mechanisms import Fox, Full
@@ -82,18 +82,21 @@ class FullMixer(SoftmaxMixer):
         # a convolved key reads the tokens before its block
         return self.conv is None
 
-    def _last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
+    def last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
+        self._check_input(last, 3)
         q = self._qkv(self._project(last), tokens - 1)[0]
-        running = RunningSoftmax()
-        if self.sink is not None:
-            score = self.sink[:, None, None].expand(len(last), -1, 1, 1)
-            running.add(score, score.new_zeros(len(last), self.heads, 1, self.dv))
-        start = 0
-        for x in blocks:
-            _, k, v = self._qkv(self._project(x, last_place(x)), start)
-            running.add(self._scores(q, k), self._shared(v))
-            start += x.shape[1]
-        return self._out(running.output(), last)[:, 0]
+
+        def seen() -> Iterator[tuple[Tensor, Tensor]]:
+            if self.sink is not None:
+                score = self.sink[:, None, None].expand(len(last), -1, 1, 1)
+                yield score, score.new_zeros(len(last), self.heads, 1, self.dv)
+            start = 0
+            for x in blocks:
+                _, k, v = self._qkv(self._project(x, last_place(x)), start)
+                yield self._scores(q, k), self._shared(v)
+                start += x.shape[1]
+
+        return self._out(running_softmax(seen()), last)[:, 0]
 
 
 class FoxMixer(SoftmaxMixer):

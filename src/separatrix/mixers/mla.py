@@ -50,11 +50,8 @@ class LatentMixer(CachedMixer):
 
     def __init__(self, mechanism: LatentCache, *, width: int, queries: int | None = None) -> None:
         super().__init__(mechanism, width=width)
-        self.heads = mechanism.heads
-        self.head_dim = mechanism.head_dim
-        self.dv = mechanism.dv
-        self.latent = mechanism.latent
-        self.rope_dim = mechanism.rope_dim
+        self.heads, self.head_dim, self.dv = mechanism.heads, mechanism.head_dim, mechanism.dv
+        self.latent, self.rope_dim = mechanism.latent, mechanism.rope_dim
         self.rotation = mechanism.rotation
         self.channels = [self.heads * (self.head_dim + self.rope_dim), self.latent, self.rope_dim]
         self.q = linear(queries or width, self.channels[0])

@@ -20,23 +20,17 @@ class Projections(Mixer):
     parameters.
     """
 
-    def _add_maps(
-        self,
-        width: int,
-        *,
-        channels: tuple[int, int, int],
-        outputs: int,
-        head_dim: int,
-        kernel: int,
-        silu: bool,
-    ) -> None:
-        self.channels = list(channels)
-        self.scale = head_dim**-0.5
-        self.q = linear(width, channels[0])
-        self.k = linear(width, channels[1])
-        self.v = linear(width, channels[2])
-        self.o = linear(outputs, width)
-        self.conv = Convolution(sum(channels), kernel, silu=silu) if kernel else None
+    heads: int
+    head_dim: int
+    dv: int
+
+    def _add_maps(self, queries: int, keys: int, values: int, *, kernel: int, silu: bool) -> None:
+        """For so many heads of each, and a convolution of that kernel (0: none)."""
+        self.scale = self.head_dim**-0.5
+        self.channels = [queries * self.head_dim, keys * self.head_dim, values * self.dv]
+        self.q, self.k, self.v = (linear(self.width, channels) for channels in self.channels)
+        self.o = linear(self.heads * self.dv, self.width)
+        self.conv = Convolution(sum(self.channels), kernel, silu=silu) if kernel else None
 
     def _draw_queries(self, generator: torch.Generator) -> None:
         """There is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor."""

@@ -107,8 +107,7 @@ class Mixer(nn.Module, ABC):
         """As `last`, of so many tokens that come in blocks (b, c, w), none of which is kept; only
         where `reads_blocks`. Raises SizeError as `forward` does.
         """
-        self._check_input(last, 3)
-        return self._last_of_blocks(last, blocks, tokens)
+        raise NotImplementedError
 
     def at(self, x: Tokens, places: Int[Tensor, "n k"]) -> TokensAt:
         """The outputs at some tokens only, in any order, also one of them twice; equal to
@@ -171,9 +170,6 @@ class Mixer(nn.Module, ABC):
 
     def _last(self, x: Tokens) -> Token:
         return self._at(x, last_place(x))[:, 0]
-
-    def _last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
-        raise NotImplementedError
 
     def _at(self, x: Tokens, places: Places) -> TokensAt:
         return taken(self._forward(x), places)

@@ -144,19 +144,9 @@ class RecurrentMixer(Projections):
     ) -> None:
         super().__init__(mechanism, width=width)
         heads, qk, head_dim, dv = mechanism.matrices
-        self._add_maps(
-            width,
-            channels=(qk * head_dim, updates * qk * head_dim, updates * heads * dv),
-            outputs=heads * dv,
-            head_dim=head_dim,
-            kernel=mechanism.conv,
-            silu=silu,
-        )
-        self.heads = heads
-        self.qk = qk
-        self.head_dim = head_dim
-        self.dv = dv
+        self.heads, self.qk, self.head_dim, self.dv = heads, qk, head_dim, dv
         self.updates = updates
+        self._add_maps(qk, updates * qk, updates * heads, kernel=mechanism.conv, silu=silu)
         tail = mechanism.sizes().get("gate", "none")
         self.norm = None if tail == "none" else nn.Parameter(torch.ones(dv))
         self.gate = linear(width, heads * dv) if tail in ACTIVATIONS else None

@@ -133,10 +133,6 @@ class SoftmaxMixer(CachedMixer):
         self, mechanism: Softmax, *, width: int, sink: bool = False, kv_sets: int = 1
     ) -> None:
         """`kv_sets`: how many sets of keys and values a token has, side by side in k and v."""
-        heads = mechanism.heads
-        kv = mechanism.kv
-        head_dim = mechanism.head_dim
-        dv = mechanism.dv
         sizes = mechanism.sizes()
         norm = sizes.get("qk_norm", "none")
         missing = {
@@ -152,26 +148,17 @@ class SoftmaxMixer(CachedMixer):
                     f"{mechanism.name}: {said}; such layers can be judged, but not built"
                 )
         super().__init__(mechanism, width=width)
-        self._add_maps(
-            width,
-            channels=(heads * head_dim, kv_sets * kv * head_dim, kv_sets * kv * dv),
-            outputs=heads * dv,
-            head_dim=head_dim,
-            kernel=mechanism.conv,
-            silu=False,
-        )
-        self.heads = heads
-        self.kv = kv
-        self.kv_sets = kv_sets
-        self.head_dim = head_dim
-        self.dv = dv
+        self.heads, self.head_dim, self.dv = mechanism.heads, mechanism.head_dim, mechanism.dv
+        self.kv, self.kv_sets = mechanism.kv, kv_sets
+        heads, kv = self.heads, self.kv
+        self._add_maps(heads, kv_sets * kv, kv_sets * kv, kernel=mechanism.conv, silu=False)
         self.rotation = mechanism.rotation
         self.cap = mechanism.softcap
         self.sink = nn.Parameter(torch.zeros(heads)) if sink else None
-        self.q_norm = None if norm == "none" else HeadNorm(norm, heads, head_dim)
-        self.k_norm = None if norm == "none" else HeadNorm(norm, kv, head_dim)
+        self.q_norm = None if norm == "none" else HeadNorm(norm, heads, self.head_dim)
+        self.k_norm = None if norm == "none" else HeadNorm(norm, kv, self.head_dim)
         self.gated = sizes.get("gate", "none")
-        gates = {"none": 0, "head": heads, "sigmoid": heads * dv}[self.gated]
+        gates = {"none": 0, "head": heads, "sigmoid": heads * self.dv}[self.gated]
         self.gate = linear(width, gates) if gates else None
 
     @torch.no_grad()

@@ -14,7 +14,7 @@ before b the sum is one up to b and one from b on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import torch
@@ -280,9 +280,11 @@ def _onednn() -> bool:
     return precision in ("bf16", "tf32")
 
 
-class RunningSoftmax:
-    """Softmax attention of one query over keys that come block by block, none of which is kept: the
-    maximum, the normaliser and the weighted sum of values so far, for each head.
+def running_softmax(
+    blocks: Iterable[tuple[Float[Tensor, "b h 1 j"], Float[Tensor, "b h j e"]]],
+) -> Float[Tensor, "b h 1 e"]:
+    """Softmax attention of one query over keys whose scores and values come block by block, none of
+    which is kept: the maximum, the normaliser and the weighted sum of values so far, for each head.
 
         m' = max(m, max_j s_j)
         Z' = e^(m - m') Z + sum_j e^(s_j - m')
@@ -290,21 +292,13 @@ class RunningSoftmax:
 
     Source: Milakov & Gimelshein 2018, arXiv 1805.02867.
     """
-
-    def __init__(self) -> None:
-        self.top = torch.tensor(-math.inf)
-        self.normaliser = self.values = torch.zeros(())
-
-    def add(self, scores: Float[Tensor, "b h 1 j"], v: Float[Tensor, "b h j e"]) -> None:
-        """Takes in a block of keys, by their scores and values."""
-        scores = wide(scores)
-        top = torch.maximum(scores.amax(-1, keepdim=True), self.top)
-        kept = (self.top - top).exp_()
-        weights = (scores - top).exp_()
-        self.normaliser = weights.sum(-1, keepdim=True) + kept * self.normaliser
-        self.values = weights @ wide(v) + kept * self.values
-        self.top = top
-
-    def output(self) -> Float[Tensor, "b h 1 e"]:
-        """The average of all values taken in."""
-        return self.values / self.normaliser
+    top = torch.tensor(-math.inf)
+    normaliser = values = torch.zeros(())
+    for scores, v in blocks:
+        wide_scores = wide(scores)
+        before, top = top, torch.maximum(wide_scores.amax(-1, keepdim=True), top)
+        kept = (before - top).exp_()
+        weights = (wide_scores - top).exp_()
+        normaliser = weights.sum(-1, keepdim=True) + kept * normaliser
+        values = weights @ wide(v) + kept * values
+    return values / normaliser
