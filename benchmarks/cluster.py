@@ -31,8 +31,8 @@ from support import pretended
 from support.engines import InPlace
 from support.ray_cluster import Node, by_processor_time, until
 
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, Slice, Update, packed
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Work
 from separatrix.training.sweeps.engines.pool import LocalEngine
 from separatrix.training.sweeps.engines.ray import RayEngine

@@ -129,7 +129,7 @@ class Steps:
 
 
 def specified(arguments: argparse.Namespace) -> list:
-    from separatrix.training.run import Run
+    from separatrix.models.stored.run import Run
 
     return [
         Run(

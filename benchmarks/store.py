@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from separatrix.core.evidence.outcome import Outcome
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Metric, Pack, Update, packed
-from separatrix.training.run import Run
 from separatrix.training.sweeps.store import Store
 
 STACKS = ("full", "gdn*2", "mamba2*3 + full", "linear*4", "full*2 + gdn*6")

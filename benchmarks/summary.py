@@ -20,7 +20,7 @@ import numpy as np
 from separatrix.cli.report import sweeps as tables
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL, STATUSES, digest, seals
 from separatrix.training.sweeps.statistics import summary
 from separatrix.training.sweeps.store import Store

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.outcome import Outcome
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Slice, Update, packed
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.pool import LocalEngine
 from separatrix.training.sweeps.live import Snapshot
 from separatrix.training.sweeps.schedule import run_sweep

@@ -35,12 +35,12 @@ from zoology_loop import Zoology, import_zoology
 
 from separatrix.models.model import Model
 from separatrix.models.stored.accuracy import prompt_stream
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 from separatrix.training.probe import quick_cpu
-from separatrix.training.run import Run
 
 NEVER = 2.0
 """An accuracy at which no training ends."""

@@ -30,7 +30,7 @@ from separatrix.findings.page import made, section
 from separatrix.findings.picture import write_pictures
 from separatrix.findings.results import Results, checked_lines, of_lines, of_table
 from separatrix.findings.running import UNKNOWN, commit, run, runs_of, tabled_row
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "experiments.md"

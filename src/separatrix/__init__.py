@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from separatrix.mixers.plugins.adapt import adapt
     from separatrix.mixers.plugins.monotone import MonotoneMixer
     from separatrix.models.model import Model, ModelConfig, build
+    from separatrix.models.stored.run import Run
     from separatrix.stacks.architecture import Architecture
     from separatrix.stacks.architecture.resolve import preset, resolve
     from separatrix.tasks import parse_task
     from separatrix.tasks.audits import audit
     from separatrix.tasks.exports import export
     from separatrix.training.alone import train
-    from separatrix.training.run import Run
     from separatrix.training.sweeps.sweep import sweep
 
 __version__ = "0.1.0"
@@ -45,7 +45,7 @@ _HOMES = {
     "ModelConfig": "separatrix.models.model",
     "MonotoneMixer": "separatrix.mixers.plugins.monotone",
     "NotFound": "separatrix.checks.refute",
-    "Run": "separatrix.training.run",
+    "Run": "separatrix.models.stored.run",
     "SeparatrixError": "separatrix.core.errors",
     "Verdict": "separatrix.core.evidence.records",
     "adapt": "separatrix.mixers.plugins.adapt",

@@ -34,9 +34,9 @@ from separatrix.core.evidence.records import Certificate, Evidence, Measurement,
 from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.wilson import wilson
 from separatrix.models.model import Model
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.training.record import measurement
-from separatrix.training.run import Run
 
 EVA = parse_task("eva:n=4,V=4")
 SMALL = "full @ heads=1, head_dim=4"
@@ -206,9 +206,9 @@ def test_tests_and_seeds_that_are_impossible() -> None:
     interval = (wilson(many - 1, many), wilson(many, many))
     tests = replace(_budget(tested=many), total=many, correct=(many - 1, many), intervals=interval)
     for record, said in [
-        (tests, "1 to 10"),
+        (tests, "at most 10"),
         (replace(measured(), seeds=(0, -1)), "seeds"),
-        (replace(measured(), seeds=(0, 10**30)), "seeds"),
+        (replace(measured(), seeds=(0, 10**30)), "seed 1000"),
     ]:
         with pytest.raises(CheckFailed, match=said):
             verify(record, folder=Path())

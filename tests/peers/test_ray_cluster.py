@@ -19,8 +19,8 @@ from support.waiting import until
 
 from separatrix.core.errors import EngineError
 from separatrix.core.evidence.canonical import code_version
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, Slice, Update, packed
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
 from separatrix.training.sweeps.engines.pool import LocalEngine
 from separatrix.training.sweeps.engines.ray import RayEngine, parse_address

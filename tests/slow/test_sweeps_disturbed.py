@@ -13,8 +13,8 @@ import pytest
 from support import pretended
 from support.engines import InPlace
 
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, Slice, Update, packed, remaining
-from separatrix.training.run import Run
 from separatrix.training.sweeps import schedule
 from separatrix.training.sweeps.live import Snapshot
 from separatrix.training.sweeps.schedule import run_sweep

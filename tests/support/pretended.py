@@ -14,8 +14,8 @@ import time
 from hashlib import sha256
 
 from separatrix.core.evidence.outcome import Outcome
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Metric, Pack, Slice, Update
-from separatrix.training.run import Run
 from support.outcomes import singly
 
 BAD = 13

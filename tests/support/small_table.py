@@ -10,10 +10,10 @@ from separatrix.cards.table.body import Settings, derive, table_cells
 from separatrix.cards.table.plan import Cell, Kind
 from separatrix.core.evidence.records import Certificate, Evidence
 from separatrix.models.model import build
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.record import measurement
-from separatrix.training.run import Run
 from support.outcomes import singly
 
 KIND = Kind(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from separatrix.core.evidence.outcome import Outcome
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Metric, Pack, Update
-from separatrix.training.run import Run
 from separatrix.training.sweeps.store import Store
 from support.outcomes import singly
 

@@ -29,12 +29,12 @@ from separatrix.core.evidence.records import (
 )
 from separatrix.core.progress import HINT, clock, told
 from separatrix.models.model import Model
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.alone import saved
 from separatrix.training.packs import Pack
 from separatrix.training.record import measurement
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Lost
 from separatrix.training.sweeps.engines.pool import Processes
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from separatrix.cards.measured.table import Label, Row, read
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import json_object
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 
 LEAST_SEEDS = 8
 """With fewer, no contrast of several can be shown."""

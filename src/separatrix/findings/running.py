@@ -14,8 +14,8 @@ from separatrix.core.evidence.canonical import code_version
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import BESIDE, Experiment, Planned
 from separatrix.findings.results import Results
+from separatrix.models.stored.run import Run
 from separatrix.training.flops import forward_flops
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.pool import cores
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored

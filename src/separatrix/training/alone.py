@@ -16,12 +16,12 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, enveloped
 from separatrix.models.model import Model
 from separatrix.models.stored.description import CONFIG, description
+from separatrix.models.stored.run import Run
 from separatrix.models.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.models.stored.weights import weight_bytes
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 from separatrix.training.record import measurement
-from separatrix.training.run import Run
 from separatrix.training.sweeps.processes import Stopping
 
 Progress = Callable[[int, int], None]

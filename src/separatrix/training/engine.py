@@ -22,11 +22,11 @@ from separatrix.core.evidence.outcome import FormatOutcome, Outcome, Stopped
 from separatrix.core.evidence.rule import WINDOW
 from separatrix.models.model import Model, build
 from separatrix.models.stored.accuracy import Tally, prompt_stream, tally
+from separatrix.models.stored.run import Run
 from separatrix.tasks import Task
 from separatrix.theory.fails.a_accuracy import check_answers
 from separatrix.training.packs import Metric, Pack
 from separatrix.training.probe import quick_cpu
-from separatrix.training.run import Run
 from separatrix.training.step import Step, layout
 from separatrix.training.stream import Streams
 

@@ -20,9 +20,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from separatrix.core.errors import SizeError
+from separatrix.models.stored.run import Run
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Task
-from separatrix.training.run import Run
 
 FORWARD_AND_BACKWARD = 3
 """Of a step, in forward passes."""

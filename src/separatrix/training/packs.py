@@ -14,10 +14,10 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from separatrix.core.errors import SizeError
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.labels import most_asked
-from separatrix.training.run import Run
 
 if TYPE_CHECKING:
     from separatrix.core.evidence.outcome import Outcome

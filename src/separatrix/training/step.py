@@ -30,8 +30,8 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from separatrix.models.model import Model
+from separatrix.models.stored.run import Run
 from separatrix.tasks.base.task import NO_ANSWER
-from separatrix.training.run import Run
 from separatrix.training.stream import Prompts
 
 

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from separatrix.models.stored.run import Run
 from separatrix.tasks.base.task import Batch, Task
 from separatrix.tasks.labels import asked
-from separatrix.training.run import Run
 
 _ROWS = 2048
 """Prompts drawn at once, where they are short."""

@@ -14,7 +14,7 @@ from support.practice_tables import diverged, row, table, trial
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.findings.checking import alike, check, compared
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 
 
 def found(again: Outcome, recorded: Outcome | None = None) -> str:

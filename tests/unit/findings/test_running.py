@@ -17,8 +17,8 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import EXPERIMENTS, experiment
 from separatrix.findings.base import Experiment, recorded_run
 from separatrix.findings.running import UNKNOWN, commit, runs_of, tabled
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
-from separatrix.training.run import Run
 from separatrix.training.sweeps.stored import Stored
 
 PARAMETERS = 2_000

@@ -16,6 +16,7 @@ from support.paper_sizes import paper_sizes
 from support.task_cases import CASES
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import (
     NO_ANSWER,
@@ -31,7 +32,6 @@ from separatrix.tasks import (
 from separatrix.tasks.audits import audit
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.training.alone import train
-from separatrix.training.run import Run
 
 COMPOSED = [
     task for case in CASES.values() if issubclass(case.kind, Composition) for task in case.examples

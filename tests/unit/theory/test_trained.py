@@ -18,12 +18,12 @@ from separatrix.core.evidence.records import Measurement, from_envelope
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy
 from separatrix.core.numbers.wilson import wilson
 from separatrix.models.stored.accuracy import Tally
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
 from separatrix.theory.fails.a_accuracy import check_trained, trained_ceiling
 from separatrix.training.alone import train
 from separatrix.training.record import measurement
-from separatrix.training.run import Run
 
 TINY = Architecture.parse("linear @ heads=1, head_dim=1")
 """64 bits: two fp32 numbers."""

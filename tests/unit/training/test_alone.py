@@ -8,8 +8,8 @@ import pytest
 from support.each import each
 
 from separatrix.core.errors import SizeError
+from separatrix.models.stored.run import Run
 from separatrix.training.alone import train
-from separatrix.training.run import Run
 
 RUN = Run(
     architecture="full*2 @ heads=1, head_dim=16",

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from separatrix.core.errors import EvidenceError, OutputError
+from separatrix.models.stored.run import Run
 from separatrix.training import alone as session
 from separatrix.training import engine
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
-from separatrix.training.run import Run
 
 RUN = Run(
     architecture="full @ heads=1, head_dim=4",

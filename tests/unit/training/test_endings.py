@@ -10,9 +10,9 @@ import pytest
 import torch
 from unit.training.test_engine import RUN, finished, pack, same
 
+from separatrix.models.stored.run import Run
 from separatrix.training.engine import Trainer, Watch
 from separatrix.training.packs import Pack
-from separatrix.training.run import Run
 from separatrix.training.step import Loss
 
 EASY = replace(RUN, steps=320, stop_at=0.9, batch=32, width=16)

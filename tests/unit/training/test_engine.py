@@ -10,11 +10,11 @@ import torch
 
 from separatrix.core.errors import EvidenceError
 from separatrix.models.model import build
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
-from separatrix.training.run import Run
 
 RUN = Run(
     architecture="full @ heads=1, head_dim=8",

@@ -12,9 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model, ModelConfig
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.training.flops import Flops, forward_flops, training_flops
-from separatrix.training.run import Run
 
 RUN = Run(
     architecture="full*2 @ heads=2, head_dim=16",

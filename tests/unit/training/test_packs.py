@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.core.errors import SizeError
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, members_for, packed, remaining
-from separatrix.training.run import Run
 
 RUNS = [
     Run(architecture="full", task=task, seed=seed, learning_rate=rate, width=32)

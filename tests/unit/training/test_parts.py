@@ -8,12 +8,12 @@ import torch
 
 import separatrix.training.probe as probe
 from separatrix.models.model import build
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.tasks.labels import asked, most_asked
 from separatrix.training.engine import rate
-from separatrix.training.run import Run
 from separatrix.training.step import Step, layout
 from separatrix.training.stream import Prompts, Streams
 

@@ -14,8 +14,8 @@ from support.each import each
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.models import model
+from separatrix.models.stored.run import MOST_NUMBERS, Run
 from separatrix.tasks import parse_task
-from separatrix.training.run import MOST_NUMBERS, Run
 
 RUN = Run(architecture="full*2 @ heads=1, head_dim=16", task="parity:n=16", seed=3)
 
@@ -247,6 +247,6 @@ def test_runs_of_a_sweep_share_what_is_read(monkeypatch: pytest.MonkeyPatch) -> 
     many = [replace(RUN, task="parity:n=19", seed=seed) for seed in range(50)]
     first = many[0]
     assert first.key
-    monkeypatch.setattr("separatrix.training.run.parse_task", None)
+    monkeypatch.setattr("separatrix.models.stored.run.parse_task", None)
     assert len({run.key for run in many}) == 50
     assert all(run.shape == first.shape for run in many)

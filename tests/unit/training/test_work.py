@@ -12,9 +12,9 @@ import torch
 
 import separatrix.training.work as module
 from separatrix.core.errors import SizeError
+from separatrix.models.stored.run import Run
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack, Slice, Update
-from separatrix.training.run import Run
 from separatrix.training.work import work
 
 RUN = Run(
@@ -104,7 +104,7 @@ import resource, sys
 from dataclasses import replace
 import torch
 from separatrix.training.packs import Pack, Slice
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 from separatrix.training.work import work
 
 torch.set_num_threads(1)

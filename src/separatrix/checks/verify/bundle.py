@@ -12,14 +12,12 @@ from typing import Any
 
 from separatrix.cards.table.body import Settings, derive
 from separatrix.cards.table.plan import KINDS
-from separatrix.checks.verify.measurement import count_parameters
 from separatrix.checks.verify.same import difference
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.bundles import stamped
 from separatrix.core.evidence.canonical import canonical, json_list, json_object
-from separatrix.core.evidence.records import Evidence, Measurement
+from separatrix.core.evidence.records import Evidence
 from separatrix.models.stored.plain_file import read_plain
-from separatrix.tasks import parse_task
 
 REPORT = "report.html"
 _MOST_PAGE = 1 << 28
@@ -63,13 +61,6 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
             "the table does not follow from its records:"
             f" {difference(json.loads(canonical(again)), body, 'the body')}{_OTHER_VERSION}"
         )
-    # only now are all sizes known to be those of this kind of report
-    for record in records.values():
-        if isinstance(record, Measurement):
-            try:
-                count_parameters(record, parse_task(record.task))
-            except EvidenceError as error:
-                raise CheckFailed(f"{record.architecture} on {record.task}: {error}") from None
 
 
 def verify_page(path: Path, digest: str) -> None:

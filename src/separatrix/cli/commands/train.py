@@ -27,8 +27,8 @@ from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError, SpecError, Stopped
 from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import HINT, bar, clock, told
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.run import Run
 
 if TYPE_CHECKING:
     from separatrix.training.alone import Trained

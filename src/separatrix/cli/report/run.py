@@ -14,9 +14,9 @@ from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.wilson import wilson
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.training.packs import Metric
-from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import proved
 from separatrix.training.sweeps.stored import COLUMNS, Stored
 

@@ -12,11 +12,11 @@ from functools import cache
 from separatrix.core.errors import SeparatrixError, Undecided
 from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 from separatrix.theory.fails.a_accuracy import trained_ceiling
-from separatrix.training.run import Run
 
 BARE = ("architecture", "task")
 """Fields whose values say by themselves what they are."""

@@ -18,8 +18,8 @@ from typing import Any, get_type_hints
 from separatrix.core.errors import MissingExtraError, SpecError
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.wilson import wilson_of_answers
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.run import Run
 from separatrix.training.sweeps.stored import Stored
 
 CSV = ".csv"

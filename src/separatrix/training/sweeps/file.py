@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_origin, get_type_hints
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.training.run import Run
 from separatrix.training.sweeps.nodes import Node, from_python, from_yaml, placed, refuse, within
 
 KEYS = ("name", "baseline", "grid", "seeds")

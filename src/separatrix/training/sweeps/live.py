@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from separatrix.core.document.cells import accuracy, duration
 from separatrix.core.progress import EVERY, HINT, shortened
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, cost
-from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import cells, label, varied
 from separatrix.training.sweeps.store import Store
 

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from separatrix.core.document.cells import duration
+from separatrix.models.stored.run import Run
 from separatrix.training.flops import training_flops
 from separatrix.training.packs import Pack, cost
-from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import cells, varied
 from separatrix.training.sweeps.file import Sweep
 

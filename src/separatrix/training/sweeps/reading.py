@@ -243,8 +243,8 @@ class Reading:
 
     def begun(self, keys: Sequence[str]) -> list[Begun]:
         """The same with their checkpoints; those of this version."""
+        from separatrix.models.stored.run import Run
         from separatrix.training.packs import Pack
-        from separatrix.training.run import Run
 
         packs: list[Begun] = []
         with self._database.reading() as connection:

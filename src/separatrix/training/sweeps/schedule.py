@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from separatrix.core.errors import ClaimLost, StoreError
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, Slice, Update, cost
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost
 from separatrix.training.sweeps.live import Snapshot, Told, Watch
 from separatrix.training.sweeps.processes import Stopping

@@ -36,10 +36,9 @@ from separatrix.core.evidence.records import SOLVED
 from separatrix.core.evidence.rule import comparison, needed
 from separatrix.core.numbers.seeds import Spread
 from separatrix.core.numbers.wilson import wilson
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.tasks.resized import repeats
-from separatrix.training.record import drawn
-from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import Proved, label, proved, varied
 from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.store import Store
@@ -390,5 +389,5 @@ def _measured(run: Run, rates: Sequence[Rate], label: str) -> Measured:
         run=run,
         rates=tuple(rates),
         proved=beside,
-        repeats=repeats(parse_task(run.task), drawn(run, np.concatenate(done).tolist())),
+        repeats=repeats(parse_task(run.task), run.drawn(np.concatenate(done).tolist())),
     )

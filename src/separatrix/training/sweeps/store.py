@@ -25,8 +25,8 @@ from separatrix.training.sweeps.schema import ADD_CELL, ENDED, FIND_CELL, RUNNIN
 from separatrix.training.sweeps.stored import Stored
 
 if TYPE_CHECKING:
+    from separatrix.models.stored.run import Run
     from separatrix.training.packs import Metric, Pack, Update
-    from separatrix.training.run import Run
 
 __all__ = ["LEASE", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 

@@ -11,7 +11,7 @@ from separatrix.core.errors import SeparatrixError, StoreError, first_line
 
 if TYPE_CHECKING:
     from separatrix.core.evidence.outcome import Outcome
-    from separatrix.training.run import Run
+    from separatrix.models.stored.run import Run
 
 Status = Literal["waiting", "running", "done", "diverged", "failed", "damaged"]
 
@@ -48,7 +48,7 @@ class Stored:
     @cached_property
     def run(self) -> Run:
         # lists of many runs do without reading stacks and tasks
-        from separatrix.training.run import Run
+        from separatrix.models.stored.run import Run
 
         return self._read(Run, "specification", self.specification)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, packed, remaining
-from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine
 from separatrix.training.sweeps.engines.pool import cores
 from separatrix.training.sweeps.file import Sweep, python_sweep, read_sweep

@@ -19,8 +19,8 @@ from support.toy_runs import outcome, pack, run, update
 
 from separatrix.cli.main import run as command
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Metric, Pack
-from separatrix.training.run import Run
 from separatrix.training.sweeps.schema import digest, seal
 from separatrix.training.sweeps.store import Store
 

@@ -20,8 +20,8 @@ from separatrix.cli.commands.train import read_settings
 from separatrix.cli.main import run
 from separatrix.constructions import construct
 from separatrix.core.evidence.records import Measurement
+from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.run import Run
 
 SMALL = ["full @ heads=1, head_dim=4", "eva:n=4,V=8", "--set", "width=8"]
 

@@ -25,9 +25,9 @@ from separatrix.cli.report.mechanisms import describe, rows
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.mixers import MIXERS, Mixer, mixer
 from separatrix.mixers.laws import LAWS, drawn
+from separatrix.models.stored.run import Run
 from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 from separatrix.training.alone import train
-from separatrix.training.run import Run
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 from separatrix.training.sweeps.cells import cells, label, varied
 
 RUNS = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 from separatrix.training.sweeps.file import MOST_RUNS, parse_sweep, python_sweep, read_sweep
 
 GOOD = """\

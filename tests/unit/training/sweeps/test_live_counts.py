@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support import pretended
 
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Metric, Pack, Update, cost, packed
-from separatrix.training.run import Run
 from separatrix.training.sweeps.live import Watch
 from separatrix.training.sweeps.store import Store
 

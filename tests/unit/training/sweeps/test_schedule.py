@@ -17,8 +17,8 @@ from support.engines import InPlace
 from support.toy_runs import free
 
 from separatrix.core.errors import StoreError
+from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, Slice, Update, packed
-from separatrix.training.run import Run
 from separatrix.training.sweeps.live import Snapshot
 from separatrix.training.sweeps.schedule import LOSSES, run_sweep
 from separatrix.training.sweeps.store import Store

@@ -21,7 +21,7 @@ from separatrix.cli.report import sweeps as tables
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.seeds import Spread, best_rate
-from separatrix.training.run import Run
+from separatrix.models.stored.run import Run
 from separatrix.training.sweeps import statistics
 from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL
 from separatrix.training.sweeps.statistics import WORDS, Counts, Measured, Rate, Summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -225,6 +226,15 @@ class Run:
         the model has places for.
         """
         return self._read.length
+
+    def drawn(self, steps: Sequence[int]) -> int:
+        """Prompts of the task itself that every seed that was tested has trained on, at least, from
+        the steps of each.
+        """
+        # the stack may be of a mixer that is not imported here
+        stages = read_stages(parse_task(self.task), self.curriculum)
+        before = stages[-1].until if stages else 0
+        return self.batch * max(0, min(steps, default=0) - before)
 
     def check(self) -> None:
         """Raises SpecError, UnknownNameError or SizeError where no model can be trained so: in one
