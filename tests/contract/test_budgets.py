@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_039, 2_600),
     "stacks": (9_562, 5_600),
     "tasks": (14_049, 8_600),
-    "theory": (9_449, 6_000),
+    "theory": (9_438, 6_000),
     "protocols": (921, 921),
     "cards": (3_600, 3_600),
     "mixers": (9_093, 7_200),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_779, 2_600),
     "training": (6_268, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_172, 4_000),
+    "cli": (8_173, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -28,6 +28,7 @@ from separatrix.stacks.architecture import MECHANISMS, Architecture
 from separatrix.tasks import Eva, IsTree, SeqComp, TwoSum
 from separatrix.theory import THEOREMS, written
 from separatrix.theory import written as known
+from separatrix.theory.solves.room import START
 
 NAMES = sorted(CONSTRUCTIONS)
 CASES_OF = CASES | {"thought": THOUGHT}
@@ -303,6 +304,8 @@ def test_the_theorem_behind_it_sees_room_where_heads_are_wide(name: str) -> None
         verdict = THEOREMS[recipe.theorem].judge(stack, built.task)
         assert verdict is not None
         assert (verdict.status, verdict.theorem) == ("SOLVABLE", recipe.theorem)
+        # a token that the recipe puts before the prompt is told
+        assert START in verdict.assumptions or not built.model.config.bos
         assert THEOREMS[recipe.theorem].judge(Architecture.parse("gdn"), built.task) is None
 
 

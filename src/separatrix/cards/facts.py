@@ -24,7 +24,7 @@ from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import masks
 from separatrix.tasks import parse_task
-from separatrix.theory.base import number
+from separatrix.theory.base import OF_THE_MODEL, number
 from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.fails.p_parity import STEPS, UNPLACED
 from separatrix.theory.solves.places import kind_of_readers
@@ -332,7 +332,7 @@ def _assumptions(architecture: Architecture, lines: Sequence[CardLine]) -> tuple
         if line.verdict is None:
             continue
         for text in line.verdict.assumptions:
-            placed = line.status == "SOLVABLE" and text.startswith("positions:")
+            placed = line.status == "SOLVABLE" and text.startswith(OF_THE_MODEL)
             if placed or (line.status == "FAILS" and text in (UNPLACED, STEPS)):
                 own.append(text)
         ids = parse_task(line.verdict.task).vocabulary

@@ -21,8 +21,8 @@ from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.seqcomp import Functions
 from separatrix.theory.words import ALL, TOLD, Words, WordsByTask, kept, layers_of
 
-SEEN_WHOLE = "a window or chunk of at least the prompt's length is full attention"
-"""What a construction takes for granted that is written into such layers."""
+OF_THE_MODEL = ("positions:", "a start token")
+"""How it begins what a construction takes for granted of the model beside its weights."""
 
 FAILS: frozenset[Status] = frozenset({"FAILS"})
 SOLVABLE: frozenset[Status] = frozenset({"SOLVABLE"})
@@ -67,8 +67,6 @@ class Theorem(ABC):
     """Whether its failures say how badly: `ceiling_millionths` among the numbers of a verdict is
     the highest accuracy that any weights reach on random questions.
     """
-    start_token: ClassVar[bool] = True
-    """Whether a token may stand before the prompt where it is built."""
     words: ClassVar[WordsByTask] = {}
     words_after_thought: ClassVar[WordsByTask] = {}
 
@@ -96,14 +94,6 @@ class Theorem(ABC):
     def cited(self) -> str:
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
         return f"construction: {self.key}" if self.shows == SOLVABLE else f"Theorem {self.key}"
-
-    def whole(self, architecture: Architecture, task: Task) -> Architecture:
-        """The stack whose windows that hold all of a prompt are full attention: with a start token
-        where one may stand, or where places that equal weights count take one.
-        """
-        wide = architecture.within(task.length + self.start_token)
-        more = not self.start_token and wide is not architecture and wide.equal_weights
-        return architecture.within(task.length + 1) if more else wide
 
     def speaks_of(self, architecture: Architecture) -> bool:
         """Whether it is about a stack at all."""

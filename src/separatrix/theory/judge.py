@@ -12,7 +12,7 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks import Thought as Written
-from separatrix.theory.base import SEEN_WHOLE, SOLVABLE, Theorem
+from separatrix.theory.base import Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.fails.i_bounded_caches import TheoremI, TheoremIPrime
@@ -47,13 +47,11 @@ THEOREMS: dict[str, Theorem] = {
         TheoremRDepth(),
         ChenPengWu(),
         YeEtAl(),
-        Construction("retrieval", ("eva", "index"), recall.retrieval, start_token=False, full=1),
+        Construction("retrieval", ("eva", "index"), recall.retrieval, full=1),
         Construction("block-retrieval", ("eva", "index"), recall.block_retrieval, embedded=True),
         Construction("indexed-retrieval", ("eva", "index"), recall.indexed_retrieval),
-        Construction("recall", ("recall", "mqar"), recall.recall, embedded=True, start_token=False),
-        Construction(
-            "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False, full=1
-        ),
+        Construction("recall", ("recall", "mqar"), recall.recall, embedded=True),
+        Construction("last-layer", ("cgram", "recall", "mqar"), recall.last_layer, full=1),
         Construction("match2", ("twosum",), contents.match2, full=1),
         Construction("pairs", ("twosum",), contents.pairs, full=2),
         Construction(
@@ -62,7 +60,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("copying", ("copying",), recall.copying, full=2),
         Construction("counting", ("counting",), contents.counting, full=1),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True, full=2),
-        steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
+        steps.Composition("composition", ("seqcomp",), steps.composition),
         Construction("equality", ("equality",), contents.equality, full=2),
         Construction("neighbour", ("neighbour",), contents.neighbour, full=2),
         Construction("k-hop", ("khop",), steps.k_hop),
@@ -154,31 +152,9 @@ def said_by(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict
     if not theorem.speaks_of(architecture):
         return None
     try:
-        return _evaluated(theorem, architecture, task, lambda seen: theorem.judge(seen, task))
+        return theorem.judge(architecture, task)
     except Undecided:
         return None
-
-
-def _evaluated(
-    theorem: Theorem,
-    architecture: Architecture,
-    task: Task,
-    ask: Callable[[Architecture], Verdict | None],
-) -> Verdict | None:
-    """What a theorem says of the stack. What it does not build into the stack as it is, it may
-    build where long windows are full attention; failures need no such look, since they hold for
-    whatever a layer reads.
-    """
-    found = ask(architecture)
-    solved = found is not None and found.status == "SOLVABLE"
-    if solved or theorem.shows != SOLVABLE or not theorem.at_once:
-        return found
-    wide = theorem.whole(architecture, task)
-    seen = None if wide is architecture else ask(wide)
-    if seen is None or seen.status != "SOLVABLE":
-        return found
-    assumed = (SEEN_WHOLE, *seen.assumptions)
-    return replace(seen, architecture=architecture.spec, assumptions=assumed)
 
 
 def recheck(verdict: Verdict) -> str:
@@ -197,13 +173,7 @@ def recheck(verdict: Verdict) -> str:
     task = parse_task(verdict.task)
     theorem = THEOREMS[verdict.theorem]
     about = theorem.speaks_of(architecture)
-    again = (
-        _evaluated(
-            theorem, architecture, task, lambda seen: theorem.again(seen, task, verdict.numbers)
-        )
-        if about
-        else None
-    )
+    again = theorem.again(architecture, task, verdict.numbers) if about else None
     if again is None:
         raise CheckFailed(
             f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}"

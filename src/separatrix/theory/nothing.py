@@ -35,6 +35,7 @@ from separatrix.theory.solves.recall import (
     told_places,
     wanted_by,
 )
+from separatrix.theory.solves.room import bits_of
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
 from separatrix.theory.written import fitting
@@ -202,11 +203,19 @@ def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
             " one before it, to find the latest one of a letter and to double the hops"
         )
         return _lack(said + keeps, "no layers tell places, search and hop")
-    depth = task.k.bit_length() + 1
-    if found >= depth:
-        return None
-    taken = f"takes {depth} full layers, and it has {found}"
-    return _lack(f"{task.k:,} hops {taken.replace('takes', 'take')}{keeps}", taken)
+    doubling = task.k.bit_length()
+    ways = (
+        f"look for the latest place of a letter, at once by {bits_of(task.n + 1)} heads in fp32 or"
+        " digit by digit in several layers behind one that brings every token the letter before"
+    )
+    if found > doubling:
+        said = f"its {found} full layers are not shown to {ways}, and {doubling} to double the hops"
+        return _lack(said + keeps, "no layers search and hop in turn")
+    said = (
+        f"{task.k:,} hops take {doubling + 1} full layers, and it has {found}: {doubling} double"
+        f" the hops, behind some that {ways}"
+    )
+    return _lack(said + keeps, f"takes {doubling + 1} full layers, and it has {found}")
 
 
 def _unbuilt(architecture: Architecture, task: Task) -> Words:

@@ -20,7 +20,7 @@ from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.stacks.architecture import MECHANISMS, Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import written as known
-from separatrix.theory.base import SEEN_WHOLE
+from separatrix.theory.solves.room import SEEN_WHOLE
 
 OPTIONS = ["gate=none", "conv=4", "gate=norm", "conv=4, gate=silu", "conv=1, gate=sigmoid"]
 MATRIX = [

@@ -24,7 +24,7 @@ from separatrix.constructions.precision import (
     slope,
 )
 from separatrix.core.errors import SizeError, SpecError
-from separatrix.proofs.arithmetic import BF16
+from separatrix.proofs.arithmetic import BF16, arithmetic
 
 
 @each("limit", [2, 3, 7, 8, 9, 31, 63, 64])
@@ -168,6 +168,7 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
         (["match2", "--formats", "20:30"], "write a range"),
         (["match2", "--formats", "fp32,p30:20"], "write a range"),
         (["match2", "--formats", "p4:20"], "p4"),
+        (["match2", "--formats", "p12:65"], "N from 12 to 64"),
         (["match2", "--sizes", "twosum:n=4,M=4"], "write {}"),
         (["match2", "--sizes", "eva:n={},V=4"], "does not solve"),
     ],
@@ -179,6 +180,15 @@ def test_bad_input_is_one_line(
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["list", "construct"])
+def test_help_names_the_formats_that_are_taken(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, "--help"]) == 0
+    assert "N of pN is 12 to 64" in " ".join(capsys.readouterr().out.split())
+    assert [arithmetic(f"p{bits}").name for bits in (12, 64)] == ["p12", "p64"]
 
 
 def test_an_existing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

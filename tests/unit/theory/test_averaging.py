@@ -12,6 +12,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge, recheck
 from separatrix.theory.solves.places import MOST_CHANNELS, MOST_COUNTED, STEP, averaging
+from separatrix.theory.solves.room import SEEN_WHOLE
 
 
 def test_few_places_in_a_row_look_alike_and_a_second_average_tells_these() -> None:
@@ -156,3 +157,26 @@ def test_a_start_token_has_its_place_in_windows_too() -> None:
     long = Architecture.parse("full(positions=none, format=fp16)*3000")
     assert not averaging(long, len(long), 500)
     assert len(long.equal_weights) == 0
+
+
+def test_windows_that_just_hold_a_prompt_serve_what_takes_no_token_beside_it() -> None:
+    """One token more is needed for a start token alone: full layers that would count with one
+    beside are no hindrance.
+    """
+    whole = "window(size=65, rope=true, positions=none)"
+    for spec, task, status in (
+        (f"full(positions=none) + {whole}", "eva:n=64,V=16", "SOLVABLE"),
+        (f"{whole}*3 + full(positions=none)", "seqcomp:L=2,m=31,n_1=1", "SOLVABLE"),
+        ("full + window(size=65)", "copying:n=32,V=16", "SOLVABLE"),
+        ("window(size=64)*2", "copying:n=32,V=16", "OPEN"),
+        (f"{whole}*2", "equality:n=32", "SOLVABLE"),
+        (f"{whole.replace('65', '64')}*2", "equality:n=32", "OPEN"),
+        (whole.replace("65", "64"), "parity:n=64", "SOLVABLE"),
+        (f"{whole.replace('65', '64')} @ bf16", "parity:n=64", "OPEN"),
+    ):
+        stack = Architecture.parse(spec)
+        verdicts = judge(stack, parse_task(task))
+        assert {v.status for v in verdicts} == {status}, (spec, task, verdicts)
+        for verdict in verdicts:
+            recheck(verdict)
+            assert (SEEN_WHOLE in verdict.assumptions) == (status == "SOLVABLE")

@@ -11,6 +11,8 @@ from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge, recheck
 from separatrix.theory.fails.a_accuracy import facts_held, held_by_state
+from separatrix.theory.solves.places import BY_ROTATIONS
+from separatrix.theory.solves.room import START
 
 QUESTIONS = {
     "a needle after long filler": "noisy-recall:n=4,noise=2000,K=64,V=16",
@@ -45,6 +47,9 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         verdict = best(stack, text)
         reason = verdict.statement.partition("no theorem here decides it")[2]
         assert verdict.theorem != "none" or len(reason) > 20, (question, verdict.statement)
+        # where every token asks for an offset, those that have none there find a start token
+        turned = any(said.startswith(BY_ROTATIONS) for said in verdict.assumptions)
+        assert START in verdict.assumptions or not turned, (question, verdict.assumptions)
 
 
 @each(
@@ -59,6 +64,8 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("full(rope=true)*4 @ positions=none", QUESTIONS["copying"], "tells 625 of 4,098"),
         ("full(rope=true)*6 @ positions=none", QUESTIONS["copying"], "behind the layers"),
         ("full*3", QUESTIONS["hops"], "4 hops take 4"),
+        ("full*3", QUESTIONS["hops"], "digit by digit"),
+        ("full*4 @ bf16, heads=4", QUESTIONS["hops"], "digit by digit"),
         ("gdn*4", QUESTIONS["c-grams"], "here names a size"),
         # 8 ids are 4 for each place of a context: 16 contexts, 16 (2 + 1) + 2 + 2 tokens
         ("gdn*4", "cgram:n=26,V=8,c=2", "c = 2, V = 8 sizes end at n = 52"),

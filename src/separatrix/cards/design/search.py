@@ -28,7 +28,7 @@ from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.base import Theorem, one_token_per_value
+from separatrix.theory.base import OF_THE_MODEL, Theorem, one_token_per_value
 from separatrix.theory.fails.many_layers import MOST_READERS, ManyLayers
 from separatrix.theory.judge import THEOREMS, graded, judge, said_by
 from separatrix.theory.solves.room import Construction
@@ -113,7 +113,7 @@ class DesignResult:
             for task in self.tasks
             for verdict in judge(point.layout.architecture, task, among=Theorem.solves_at_once)[:1]
             for text in verdict.assumptions
-            if text.startswith("positions:")
+            if text.startswith(OF_THE_MODEL)
         ]
         return tuple(dict.fromkeys((*said, *map(one_token_per_value, self.tasks))))
 
@@ -184,10 +184,9 @@ def says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> b
     own, is not asked, and of a construction only whether it has room, which no record tells.
     """
     if isinstance(theorem, Construction):
-        if status != "SOLVABLE" or not theorem.speaks_of(stack):
-            return False
-        wide = theorem.whole(stack, task)
-        return bool(theorem.found(stack, task) or (wide is not stack and theorem.found(wide, task)))
+        return (
+            status == "SOLVABLE" and theorem.speaks_of(stack) and bool(theorem.found(stack, task))
+        )
     if status == "FAILS":
         with suppress(Undecided):
             return theorem.speaks_of(stack) and theorem.fails_at(stack, task)

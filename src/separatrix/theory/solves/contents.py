@@ -12,7 +12,7 @@ from separatrix.theory.solves.places import (
     full_heads,
     heads_in_turn,
 )
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of
+from separatrix.theory.solves.room import EMBEDDED, START, TAGS, WIDE, Room, bits_of
 
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
 """Largest M that the three-dimensional embedding separates, by format (theory.md, section 6)."""
@@ -44,7 +44,7 @@ def match2(architecture: Architecture, task: TwoSum) -> Room | None:
         else:
             continue
         said = f"one full layer (layer {one.layer + 1}) solves it: {how}"
-        return Room(said, {"dimensions": dims, "layer": one.layer}, (rests_on,))
+        return Room(said, {"dimensions": dims, "layer": one.layer}, (rests_on, START))
     return None
 
 
@@ -62,7 +62,7 @@ def pairs(architecture: Architecture, task: TwoSum) -> Room | None:
         f"two layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
         f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
     )
-    return Room(said, {"value_bits": bits, "first": first, "second": second}, (NEEDS_NONE,))
+    return Room(said, {"value_bits": bits, "first": first, "second": second}, (NEEDS_NONE, START))
 
 
 def equality(architecture: Architecture, task: Equality) -> Room | None:
@@ -82,13 +82,15 @@ def equality(architecture: Architecture, task: Equality) -> Room | None:
     if found is None or second is None:
         return None
     asked = f"the offset {task.n:,}"
+    granted = (found.rests_on, START)
     if found.address:
         asked = f"{address} address bits and {TAGS} tags in its keys"
+        granted = (found.rests_on,)
     said = (
         f"two layers solve it: layer {first + 1} fetches partners ({asked}), layer"
         f" {second + 1} looks for a difference"
     )
-    return Room(said, found.numbers(address, first=first, second=second), (found.rests_on,))
+    return Room(said, found.numbers(address, first=first, second=second), granted)
 
 
 def neighbour(architecture: Architecture, task: Neighbour) -> Room | None:
@@ -138,7 +140,7 @@ def counting(architecture: Architecture, task: Counting) -> Room | None:
             f" of {head.head_dim} key dimensions; at most {tied:,} of"
             f" {MOST_TIED[head.format]:,} keys tie in {head.format}"
         )
-        return Room(said, {"symbol_bits": bits, "tied": tied, "layer": index}, (NEEDS_NONE,))
+        return Room(said, {"symbol_bits": bits, "tied": tied, "layer": index}, (NEEDS_NONE, START))
     return None
 
 

@@ -13,8 +13,8 @@ from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.tasks import Dyck
 from separatrix.theory.solves.places import COUNTED, counted_tokens, full_heads
 from separatrix.theory.solves.products import DIVIDES_LAST
-from separatrix.theory.solves.recall import START, digit_layers, telling, told_places
-from separatrix.theory.solves.room import TAGS, WIDE, Room, bits_of
+from separatrix.theory.solves.recall import digit_layers, telling, told_places
+from separatrix.theory.solves.room import START, TAGS, WIDE, Room, bits_of
 
 MOST_EXACT = 1 << 23
 """Tokens of which fp32 adds up numbers of -1, 0 and 1, or averages them, and tells all sums apart.

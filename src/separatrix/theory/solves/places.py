@@ -25,6 +25,7 @@ COUNTED = "positions: counted by recurrent layers before, up to {:,} tokens"
 BY_AVERAGES = "positions: counted by equal weights"
 """How the source begins where full layers count."""
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"
+BROUGHT = "positions: none needed, a convolution brings the tokens before"
 LEAST_LEFT = 1 / 16
 """Of the lead of a bit, where slow pairs compare contents: scores are as many times larger."""
 MOST_COUNTED = 1 << 20

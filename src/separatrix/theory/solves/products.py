@@ -28,7 +28,16 @@ from separatrix.theory.solves.places import (
     counted_tokens,
     full_heads,
 )
-from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
+from separatrix.theory.solves.room import (
+    EMBEDDED,
+    LAST,
+    START,
+    WIDE,
+    Construction,
+    Room,
+    bits_of,
+    each,
+)
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
 
@@ -230,8 +239,6 @@ SPACING = 256
 """Counts that one output in bf16 tells apart."""
 MOST_HALF = 1 << 20
 """Letters up to which sums of the thresholds of bf16 are exact in fp32."""
-FIRST = "a start token stands before the letters"
-LAST = "a token of its own behind the letters asks; the weights are for this n"
 
 
 def products(architecture: Architecture, task: Task) -> Room | None:
@@ -248,10 +255,10 @@ def products(architecture: Architecture, task: Task) -> Room | None:
     averaged = any(reader.rests_on.startswith(BY_AVERAGES) for reader in found.values())
     return (
         (_counted(architecture, task) if averaged else None)
-        or multiplied(found, FIRST)
+        or multiplied(found, START)
         or _counted(architecture, task)
         # which bring every token the same letters, also one that asks
-        or multiplied(readers(architecture, points, n, blank=True, convolutions=True), FIRST)
+        or multiplied(readers(architecture, points, n, blank=True, convolutions=True), START)
         or multiplied(slotted(architecture, points, n), SATURATED)
         or multiplied(readers(architecture, points, n, blank=False), LAST)
     )
@@ -334,7 +341,7 @@ def _counted(architecture: Architecture, task: Task) -> Room | None:
             return Room(
                 f"one full layer (layer {index + 1}) of equal weights counts: {said}",
                 {"layer": index, "channels": channels},
-                (DIVIDES_LAST, *([FIRST] if part.format == "bf16" else [])),
+                (DIVIDES_LAST, *([START] if part.format == "bf16" else [])),
             )
     return None
 

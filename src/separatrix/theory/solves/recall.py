@@ -27,6 +27,7 @@ from separatrix.tasks import (
 from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.places import (
+    BROUGHT,
     BY_AVERAGES,
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
@@ -39,7 +40,7 @@ from separatrix.theory.solves.places import (
     heads_in_turn,
 )
 from separatrix.theory.solves.products import fetched, readers, seeing_heads
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, each, in_turn
+from separatrix.theory.solves.room import EMBEDDED, START, TAGS, WIDE, Room, bits_of, each, in_turn
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import counted_as
 
@@ -152,9 +153,6 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     )
     numbers = {"address_bits": address, "layers": len(used) + 2, "first": first, "second": second}
     return Room(said, numbers, (*rests_on, START))
-
-
-START = "a start token stands before the prompt"
 
 
 def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int, tuple[str, ...]]:
@@ -334,7 +332,7 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
     if wanted is None or (wanted.averaged and wanted.letter * task.length > MOST_AVERAGED):
         return None
     brings = bringing(architecture, wanted, task.length)
-    for first, rests_on in sorted(brings, key=itemgetter(0)):
+    for first, granted in sorted(brings, key=itemgetter(0)):
         for second, slow in comparing(architecture, wanted, task.length + 1):
             if second <= first:
                 continue
@@ -358,7 +356,7 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
             if wanted.each:
                 said += f", layer {third + 1} looks for a token that found what cancels it"
                 numbers["third"] = third
-            return Room(said, numbers, (rests_on, *[FLAGGED] * wanted.each))
+            return Room(said, numbers, (*granted, *[FLAGGED] * wanted.each))
     return None
 
 
@@ -379,13 +377,15 @@ def wanted_by(task: Task) -> Wanted | None:
     return Wanted(before, bits_of(task.vocabulary), averaged=sums, each=every)
 
 
-def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterator[tuple[int, str]]:
-    """The layers that bring every token those before it, and what that rests on."""
+def bringing(
+    architecture: Architecture, wanted: Wanted, tokens: int
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The layers that bring every token those before it, and what that takes for granted."""
     for index, layer in enumerate(architecture):
         # one number more for each: whether there is such a token
         numbers = wanted.before * (wanted.letter + 1)
         if any(p.brought >= numbers and p.sizes()["conv"] > wanted.before for p in layer):
-            yield index, NEEDS_NONE
+            yield index, (BROUGHT,)
     for one in seeing_heads(architecture):
         seen = min(tokens + 1, one.window or tokens + 1)
         if one.asks < wanted.before or seen <= wanted.before:
@@ -393,7 +393,7 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
         address = bits_of(tokens) + TAGS
         found = one.places(address=address, payload=wanted.letter + 1, tokens=tokens + 1)
         if found is not None:
-            yield one.layer, found.rests_on
+            yield one.layer, (found.rests_on, START)
 
 
 def comparing(

@@ -21,6 +21,11 @@ TAGS = 2
 """Key dimensions a retrieval head keeps free for tags beside the address."""
 
 EMBEDDED = "positions: learned or free embeddings give every token its place"
+START = "a start token stands before the prompt"
+LAST = "a token of its own behind the letters asks; the weights are for this n"
+BESIDE = ("a start token", "a token of its own")
+"""What is said where a token stands beside the prompt."""
+SEEN_WHOLE = "a window or chunk of at least the prompt's length is full attention"
 
 
 class Room(NamedTuple):
@@ -46,7 +51,6 @@ class Construction(Theorem):
         room: Callable[[Architecture, Any], Room | None],
         *,
         embedded: bool = False,
-        start_token: bool = True,
         both_ways: bool = False,
         full: int = 0,
     ) -> None:
@@ -58,15 +62,26 @@ class Construction(Theorem):
         self.room = room
         self.full = full
         self.embedded = embedded
-        own = {"key": key, "start_token": start_token, "both_ways": both_ways}
+        own = {"key": key, "both_ways": both_ways}
         for name, value in (own | TOLD[key]._asdict()).items():
             setattr(self, name, value)
 
     def found(self, architecture: Architecture, task: Task) -> Room | None:
-        """Its room in a stack, where it is about the task."""
+        """Its room in a stack, where it is about the task; windows and chunks may be full attention
+        that hold all of a prompt, with what stands beside it.
+        """
         asked = task.name in self.about and not isinstance(task, Questions)
-        placed = asked and (not self.embedded or architecture.positions == "embedded")
-        return self.room(architecture, task) if placed else None
+        if not asked or (self.embedded and architecture.positions != "embedded"):
+            return None
+        room = self.room(architecture, task)
+        for beside in (1, 0):
+            wide = architecture.within(task.length + beside)
+            seen = None if room or wide is architecture else self.room(wide, task)
+            if seen and (
+                beside or not any(word in said for said in seen.granted for word in BESIDE)
+            ):
+                room = seen._replace(granted=(SEEN_WHOLE, *seen.granted))
+        return room
 
     def least_full(self, task: Any) -> int:
         return self.full
@@ -75,19 +90,17 @@ class Construction(Theorem):
         if task.name not in self.about or not self.speaks_of(architecture):
             return False
         full = 0
-        for layer, times in self.whole(architecture, task).counted():
+        for layer, times in architecture.within(task.length).counted():
             full += times * any(part.retrieval_head or part.token_choice for part in layer)
         return full >= self.least_full(task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        found = self.found(architecture, task)
-        if found is None:
+        room = self.found(architecture, task)
+        if room is None:
             return None
-        said, numbers, granted = found
-        if self.embedded:
-            granted = (EMBEDDED, *granted)
+        granted = (*[EMBEDDED] * self.embedded, *room.granted)
         return self.verdict(
-            architecture, task, "SOLVABLE", said, numbers=numbers, assumptions=granted
+            architecture, task, "SOLVABLE", room.said, numbers=room.numbers, assumptions=granted
         )
 
 

@@ -16,7 +16,6 @@ from separatrix.theory.base import SOLVABLE, Theorem, number
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
     MOST_ADDRESS_BITS,
-    NEEDS_NONE,
     Attending,
     Places,
     finders,
@@ -25,7 +24,6 @@ from separatrix.theory.solves.places import (
     kind_of_readers,
 )
 from separatrix.theory.solves.recall import (
-    START,
     Wanted,
     bringing,
     digit_layers,
@@ -33,7 +31,7 @@ from separatrix.theory.solves.recall import (
     tells_before,
     told_places,
 )
-from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
+from separatrix.theory.solves.room import EMBEDDED, START, WIDE, Construction, Room, bits_of, each
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
 
@@ -275,7 +273,7 @@ def k_hop(architecture: Architecture, task: KHop) -> Room | None:
         f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
     )
     numbers = {"address_bits": place, "letter_bits": letter}
-    return Room(said, numbers | {"layers": depth, "first": first}, (EMBEDDED,))
+    return Room(said, numbers | {"layers": depth, "first": first}, (EMBEDDED, START))
 
 
 def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
@@ -288,7 +286,7 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     held = place + letter
     used, told, rests_on = told_places(architecture, tokens)
     brings = sorted(bringing(architecture, Wanted(1, letter), task.n), key=itemgetter(0))
-    first, source = next((one for one in brings if one[0] not in used), (-1, ""))
+    first, sources = next((one for one in brings if one[0] not in used), (-1, ()))
     if told < tokens or first < 0:
         return None
     searching = digit_layers(architecture, max([first, *used]), place, held, held, tokens)
@@ -306,7 +304,7 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
         f" compared), and {len(jumps)} double the hops"
     )
     numbers = {"address_bits": place, "letter_bits": letter, "layers": layers, "first": first}
-    return Room(said, numbers, (*dict.fromkeys((*rests_on, source)), START))
+    return Room(said, numbers, tuple(dict.fromkeys((*rests_on, *sources, START))))
 
 
 def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
@@ -319,8 +317,7 @@ def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
     convolved = [i for (i, _), part in each(architecture) if tells_before(part, letter + 1)]
     # a start token has a letter of its own
     attended = bringing(architecture, Wanted(1, bits_of(task.V + 1)), task.n)
-    told = ((index, () if how == NEEDS_NONE else (how, START)) for index, how in attended)
-    brought = [*((index, ()) for index in convolved), *told]
+    brought = [*((index, ()) for index in convolved), *attended]
     first, granted = min(brought, key=itemgetter(0), default=(len(architecture), ()))
     hops = kept = used = 0
     for layer in architecture.layers[first + 1 :]:
