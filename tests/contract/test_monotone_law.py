@@ -182,7 +182,7 @@ MOVED = ("retnet", "deltanet", "gdn", "deltaproduct", "kda", "rwkv", "loglinear"
 def test_every_declared_mixer_is_measured() -> None:
     """By the contract of mixers, at small sizes and so over all values of bf16 and fp16."""
     made_here = {name for name in MIXERS if name in MECHANISMS}
-    declared = {n for n in made_here if MECHANISMS[n](**SMALL.get(n, {})).is_monotone}
+    declared = {n for n in made_here if MECHANISMS[n](**SMALL.get(n, {})).monotone}
     assert declared == set(SMALL)
 
 
@@ -195,7 +195,7 @@ def test_who_does_not_declare_it_would_be_caught(
     if name == "rwkv":
         kind = mechanism(name, heads=2, head_dim=2, width=4)
     made_of = drawn(mixer(kind, width=4))
-    monkeypatch.setattr(type(made_of.mechanism), "is_monotone", True)
+    monkeypatch.setattr(type(made_of.mechanism), "monotone", True)
     with pytest.raises(Exception, match=r"state\['S'\]"):
         moves_one_way(made_of)
 

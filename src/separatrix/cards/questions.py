@@ -226,8 +226,7 @@ def _untracked(architecture: Architecture, *, complete: bool) -> Words:
         )
         return Words("", why, "no room for the construction that is known")
     diagonal = any(
-        all(p.group == "recurrent" and p.is_diagonal for p in layer)
-        and layer_settles(layer) is None
+        all(p.group == "recurrent" and p.diagonal for p in layer) and layer_settles(layer) is None
         for layer in layers
     )
     return UNDECIDED._replace(short="no theorem about these recurrences" * diagonal)

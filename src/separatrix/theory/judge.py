@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, Undecided
@@ -49,7 +50,9 @@ THEOREMS: dict[str, Theorem] = {
         YeEtAl(),
         Construction("retrieval", ("eva", "index"), recall.retrieval, full=1),
         Construction("block-retrieval", ("eva", "index"), recall.block_retrieval, embedded=True),
-        Construction("indexed-retrieval", ("eva", "index"), recall.indexed_retrieval),
+        Construction(
+            "indexed-retrieval", ("eva", "index"), partial(recall.retrieval, indexed=True)
+        ),
         Construction("recall", ("recall", "mqar"), recall.recall, embedded=True),
         Construction("last-layer", ("cgram", "recall", "mqar"), recall.last_layer, full=1),
         Construction("match2", ("twosum",), contents.match2, full=1),

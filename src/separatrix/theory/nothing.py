@@ -121,13 +121,6 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
     wanted = wanted_by(task)
     moved = tracked(task)
     match task:
-        case tasks.TwoSum() if wanted is not None:
-            if not any(comparing(architecture, wanted, n + 1)):
-                return uncompared(architecture, wanted.key, wanted, n + 1)
-            if wanted.letter * n > MOST_AVERAGED:
-                said = f"of {n:,} tokens of {wanted.letter} bits an average is not shown to be told"
-                return _lack(f"{said} from one of them", "averages of so many tokens not told")
-            return unplaced(architecture, n)
         case tasks.Equality():
             return unplaced(architecture, n) or _no_blank(architecture, n)
         case tasks.Eva() | tasks.Index() | tasks.SeqComp():
@@ -140,9 +133,12 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
         case tasks.KHop() if (said := _unhopped(architecture, task)) is not None:
             return said
         case _ if wanted is not None:
-            if any(comparing(architecture, wanted, n + 1)):
-                return unplaced(architecture, n)
-            return uncompared(architecture, wanted.key, wanted, n + 1)
+            if not any(comparing(architecture, wanted, n + 1)):
+                return uncompared(architecture, wanted, n + 1)
+            if wanted.averaged and wanted.letter * n > MOST_AVERAGED:
+                said = f"of {n:,} tokens of {wanted.letter} bits an average is not shown to be told"
+                return _lack(f"{said} from one of them", "averages of so many tokens not told")
+            return unplaced(architecture, n)
         case _:
             return None if moved is None else unmultiplied(architecture, moved, n)
 
@@ -327,13 +323,9 @@ def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
     )
 
 
-def uncompared(
-    architecture: Architecture, needed: int, wanted: Wanted | None = None, tokens: int = 0
-) -> Words | None:
-    """Why no full layer compares contents of so many dimensions; None where one does. `wanted`:
-    what slow pairs would do as well, for so many tokens.
-    """
-    heads = list(full_heads(architecture, choosing=True))
+def uncompared(architecture: Architecture, wanted: Wanted, tokens: int) -> Words | None:
+    """Why no full layer compares what is looked up among so many tokens; None where one does."""
+    heads, needed = list(full_heads(architecture, choosing=True)), wanted.key
     most = max((one.content_dims for one in heads), default=needed)
     if most >= needed:
         if not heads or not all(one.part.normed and not one.choice for one in heads):
@@ -347,7 +339,7 @@ def uncompared(
         return _POSITIONS[architecture.positions]
     if not most:
         turned = "rotations turn every key dimension"
-        letter, many = (0, 1) if wanted is None else (wanted.letter, wanted.before)
+        letter, many = wanted.letter, wanted.before
         each = (b for b in range(letter, 0, -1) if any(one.slow(b, many, tokens) for one in heads))
         if held := many * next(each, 0):
             return _lack(

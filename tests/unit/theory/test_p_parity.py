@@ -332,5 +332,5 @@ def test_every_mechanism_is_decided() -> None:
     settles = {name for name, cls in MECHANISMS.items() if cls().settles_after is not None}
     recurrent = {"linear", "lightning", "gla", "hgrn2", "mamba", "mamba2", "rglru", "mlstm"}
     assert settles == recurrent | {"rwkv4", "window", "reused_window", "shortconv", "mlp"}
-    assert {name for name, cls in MECHANISMS.items() if cls().is_monotone} == recurrent | {"rwkv4"}
-    assert RWKV(version=6).is_monotone
+    assert {name for name, cls in MECHANISMS.items() if cls().monotone} == recurrent | {"rwkv4"}
+    assert RWKV(version=6).monotone

@@ -17,6 +17,7 @@ from support.depth_sizes import five
 from support.each import each
 from support.paper_sizes import paper_sizes
 
+from separatrix.cards.composition import composition
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
@@ -24,6 +25,7 @@ from separatrix.theory import recheck
 from separatrix.theory.arguments import Numbers, Sizes
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.v_three_steps import Parameters, TheoremV, rich_blocks
+from separatrix.theory.judge import THEOREMS, said_by
 
 V = TheoremV()
 
@@ -300,3 +302,28 @@ def test_one_reading_layer_where_theorem_iii_is_silent() -> None:
     recheck(found)
     hand = Parameters(m=2, n_1=16, n_2=64, X=2, t=1, beta=1, q=32, r=17, g=1, u_0=0)
     assert holds(V, hand, five(h_1=0, h_2=20, sigma_0=0, sigma_1=8, sigma_2=0))
+
+
+def test_a_card_names_the_smallest_n_of_any_theorem() -> None:
+    """At a task of its own size Theorem V may name a longer prompt than Theorem III fails at."""
+    for spec in (
+        "gdn + full @ heads=1, head_dim=4",
+        "window(size=16) + full @ heads=1, head_dim=4",
+        "loglinear + full @ heads=1, head_dim=2",
+        "full*2 @ heads=1, head_dim=4",
+    ):
+        stack = Architecture.parse(spec)
+        line = next(line for line in composition(stack, 1 << 12) if line.n or line.bound)
+        steps = line.steps[1]
+        asked = SeqComp(L=steps, m=2, branching=(1,) * (steps - 1))
+        failing = [theorem for theorem in THEOREMS.values() if theorem.fails_at_once()]
+        said = [said_by(theorem, stack, asked) for theorem in failing]
+        least = min(found.n for found in said if found is not None and found.n is not None)
+        assert least == (line.n if line.bound is None else line.bound.n), spec
+    stack = Architecture.parse("gdn + full @ heads=1, head_dim=4")
+    task = SeqComp(L=3, m=36, branching=(16, 14))
+    fifth, third = (said_by(THEOREMS[key], stack, task) for key in ("V", "III"))
+    assert fifth is not None
+    assert third is not None
+    assert (fifth.status, third.status) == ("FAILS", "OPEN")
+    assert (fifth.n or 0) > (third.n or 0) > 0

@@ -137,7 +137,7 @@ def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
         agree(mixer, graded, (few.shape[1],), forms)
     for name, half in casts(mixer):
         finite_in(half, few, name)
-    if mixer.mechanism.is_monotone:
+    if mixer.mechanism.monotone:
         each = list(itertools.product(range(len(x)), range(x.shape[1])))
         some = draw.sample(each, min(TOKENS_REPEATED, len(each)))
         moves_at(mixer, {said[row][t]: x[row, t][None] for row, t in some})

@@ -59,7 +59,7 @@ def moves_one_way(mixer: Mixer) -> None:
     stand still before them (a running maximum) are tried with those at rest. Buffers of
     convolutions and token shifts hold the token itself.
     """
-    if not mixer.mechanism.is_monotone:
+    if not mixer.mechanism.monotone:
         return
     first, *others = inputs(mixer, 1, 1 + OTHERS, seed=81)[0].split(1)
     others += [word[None] for word in vocabulary(mixer, draws("monotone")).values()]

@@ -248,7 +248,7 @@ def _result(
     without = {
         "chunks": isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"),
         "forgets": mixer.mechanism.origin or mixer.mechanism.reach is None,
-        "monotone": not mixer.mechanism.is_monotone,
+        "monotone": not mixer.mechanism.monotone,
     }
     if without.get(law):
         return LawResult(law=law, says=says, holds=True, applies=False)

@@ -125,7 +125,7 @@ class OwnMechanism(Mechanism):
     @property
     def settles_after(self) -> int | None:
         """2^p - 1 where it says that the token alone determines how each number moves."""
-        return (1 << self.p) - 1 if self.is_monotone else None
+        return (1 << self.p) - 1 if self.monotone else None
 
     @property
     def _grows(self) -> bool:
@@ -161,7 +161,7 @@ class OwnMechanism(Mechanism):
         )
         return (
             f"the cache of '{self.name}' is {held}, {self.p} bits per number",
-            *((f"{one_way} (`check-mechanism` tests it)",) if self.is_monotone else ()),
+            *((f"{one_way} (`check-mechanism` tests it)",) if self.monotone else ()),
             f"a layer of '{self.name}' can write nothing, as with output weights of zero",
             (
                 f"'{self.name}' keeps nothing outside its state, and its forward equals its step"

@@ -266,13 +266,6 @@ class Mechanism:
     """Whether `work`, `kept` and `fetched` are known at all lengths, and not at single ones."""
     mixes_tokens: ClassVar[bool] = True
     """False for a layer in which no token sees another."""
-    diagonal: ClassVar[bool] = False
-    """Whether it is, at all sizes, a recurrence that scales each number of its state by itself."""
-    monotone: ClassVar[bool] = False
-    """Whether each number of its recurrent state moves by a non-decreasing map of that number
-    alone, which its last tokens determine and their place does not (Theorem P); the law `monotone`
-    measures it.
-    """
     compresses_blocks: ClassVar[bool] = False
     """Whether each full block of tokens leaves one key and one value that scores choose by."""
     another_recurrence: ClassVar[tuple[str, ...]] = ()
@@ -470,19 +463,14 @@ class Mechanism:
         """Whether every option that alters the function computed is at its default."""
         return not self.altered
 
-    @property
-    def is_diagonal(self) -> bool:
-        """Whether at these sizes it is a recurrence that scales each number of its state by
-        itself.
-        """
-        return self.diagonal
+    diagonal = Unclaimed(False)
+    """Whether it is a recurrence that scales each number of its state by itself."""
 
-    @property
-    def is_monotone(self) -> bool:
-        """Whether at these sizes it is a recurrence whose numbers each move by a non-decreasing
-        map.
-        """
-        return self.monotone
+    monotone = Unclaimed(False)
+    """Whether each number of its recurrent state moves by a non-decreasing map of that number
+    alone, which its last tokens determine and their place does not (Theorem P); the law `monotone`
+    measures it.
+    """
 
     settles_after = Unclaimed[int | None](None)
     """c of Theorem P: the most tokens after which its output stands still, once its input does,

@@ -94,13 +94,11 @@ class Latent(LatentCache, row="mla"):
         return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self.convolved)
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
-            *super().assumptions(),
-            (
-                "latent attention accumulates values or latents, the larger of the two counted"
-                f" ({max(self.dv, self.latent):,} numbers per head)"
-            ),
+        said = (
+            "latent attention accumulates values or latents, the larger of the two counted"
+            f" ({max(self.dv, self.latent):,} numbers per head)"
         )
+        return (*super().assumptions(), said)
 
     @cached_property
     def retrieval_head(self) -> Head | None:
@@ -140,13 +138,11 @@ class Chosen(LatentCache):
         return self.query_latent is not None
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
-            *super().assumptions(),
-            (
-                f"{self.chooser} chooses {self.topk:,} tokens by keys in {self.format}; one choice"
-                " for all heads"
-            ),
+        said = (
+            f"{self.chooser} chooses {self.topk:,} tokens by keys in {self.format}; one choice"
+            " for all heads"
         )
+        return (*super().assumptions(), said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,13 +234,11 @@ class Indexed(Indexer, Softmax, row="indexed"):
         who = (
             "one choice for all heads" if self.block == 1 else "each head may choose its own blocks"
         )
-        return (
-            *super().assumptions(),
-            (
-                f"the indexer chooses {self.topk:,}"
-                f" {'tokens' if self.block == 1 else f'blocks of {self.block:,} tokens'}; {who}"
-            ),
+        said = (
+            f"the indexer chooses {self.topk:,}"
+            f" {'tokens' if self.block == 1 else f'blocks of {self.block:,} tokens'}; {who}"
         )
+        return (*super().assumptions(), said)
 
     @property
     def token_choice(self) -> TokenChoice | None:
@@ -370,13 +364,11 @@ class Pooled(Softmax):
     def assumptions(self) -> tuple[str, ...]:
         if self.rounded_to is None:
             return super().assumptions()
-        return (
-            *super().assumptions(),
-            (
-                f"step-by-step decoding: what a block is pooled to is stored in {self.rounded_to};"
-                f" a parallel form that carries it in {summed_in(self.format)} is another model"
-            ),
+        said = (
+            f"step-by-step decoding: what a block is pooled to is stored in {self.rounded_to};"
+            f" a parallel form that carries it in {summed_in(self.format)} is another model"
         )
+        return (*super().assumptions(), said)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,7 +98,7 @@ class Stateful(Mechanism):
         """2^p - 1 steps of each kind of number, after the K - 1 tokens that its inputs take
         (theory.md, section 10).
         """
-        if not self.is_monotone:
+        if not self.monotone:
             return None
         return self.stages * ((1 << self.state_p) - 1) + self.tokens_mixed - 1
 
@@ -127,14 +127,12 @@ class Stateful(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         if self.rounded_to is None:
             return super().assumptions()
-        return (
-            *super().assumptions(),
-            (
-                f"step-by-step decoding: the state is rounded to {self.rounded_to} after every"
-                f" token; a parallel form that carries {summed_in(self.format)} between tokens is"
-                " another model"
-            ),
+        said = (
+            f"step-by-step decoding: the state is rounded to {self.rounded_to} after every"
+            f" token; a parallel form that carries {summed_in(self.format)} between tokens is"
+            " another model"
         )
+        return (*super().assumptions(), said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,7 +437,7 @@ class Lightning(MatrixState, row="lightning"):
     )
 
     @property
-    def is_monotone(self) -> bool:
+    def monotone(self) -> bool:
         # rotated keys add unlike things for equal tokens, as in retention
         return not self.rotated
 
@@ -586,11 +584,11 @@ class RWKV(Shifted, MatrixState, row="rwkv"):
         return self.inner_width if self.width is None else self.width
 
     @property
-    def is_diagonal(self) -> bool:
+    def diagonal(self) -> bool:
         return self.version == 6
 
     @property
-    def is_monotone(self) -> bool:
+    def monotone(self) -> bool:
         # A_i of generation 7 has a part of rank one, as in the delta rule
         return self.version == 6
 

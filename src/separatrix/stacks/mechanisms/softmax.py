@@ -56,9 +56,7 @@ class Accumulating(Mechanism):
     def formats(self) -> frozenset[str]:
         return super().formats | {self.accumulator_format}
 
-    @property
-    def sums_assumed(self) -> str:
-        """What is assumed of the accumulators, and whether no mixer here keeps them so."""
+    def assumptions(self) -> tuple[str, ...]:
         what = "numerators, denominator and running maximum"
         if not self.running_max:
             what = "numerators and denominator"
@@ -69,10 +67,7 @@ class Accumulating(Mechanism):
                 "; this is less than the mixers here and FlashAttention keep"
                 f" ({usual} bits and a running maximum)"
             )
-        return text
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (self.sums_assumed,)
+        return (text,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,13 +386,11 @@ class Fox(GatedSoftmax, row="fox"):
         return super().work() + tokens() * (2 * self.heads)
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
-            *super().assumptions(),
-            (
-                "forget gates enter scores as sums of their logarithms, one number of"
-                f" {self.accumulator_bits} bits per head"
-            ),
+        said = (
+            "forget gates enter scores as sums of their logarithms, one number of"
+            f" {self.accumulator_bits} bits per head"
         )
+        return (*super().assumptions(), said)
 
     @cached_property
     def retrieval_head(self) -> Head | None:

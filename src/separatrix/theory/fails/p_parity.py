@@ -56,14 +56,13 @@ class TheoremP(Theorem):
                 f"{declared}all layers stand still, from any state, only after {T} equal tokens;"
                 f" here runs have {number(runs.shorter)}; {since}"
             )
+        numbers = {"T": still.tokens}
+        for place, (times, after) in enumerate(still.kinds, 1):
+            numbers |= {f"layers_{place}": times, f"c_{place}": after}
+        numbers["shortest_run"] = runs.shorter
+        status, granted = "FAILS" if fails else "OPEN", (UNPLACED, STEPS)
         return self.verdict(
-            architecture,
-            task,
-            "FAILS" if fails else "OPEN",
-            sentence,
-            n=n,
-            numbers=_numbers(still) | {"shortest_run": runs.shorter},
-            assumptions=(UNPLACED, STEPS),
+            architecture, task, status, sentence, n=n, numbers=numbers, assumptions=granted
         )
 
     def _least(self, task: Task, T: int, *, here: bool) -> Task | None:
@@ -108,16 +107,9 @@ def _declared(architecture: Architecture) -> str:
     that it only moves one way, and a test of that is no proof.
     """
     names = sorted(
-        {p.name for layer, _ in architecture.counted() for p in layer if p.origin and p.is_monotone}
+        {p.name for layer, _ in architecture.counted() for p in layer if p.origin and p.monotone}
     )
     if not names:
         return ""
     own = " and ".join(f"'{name}'" for name in names)
     return f"if, as its author declares, the state of {own} only moves one way: "
-
-
-def _numbers(still: Standstill) -> dict[str, int]:
-    numbers = {"T": still.tokens}
-    for place, (times, after) in enumerate(still.kinds, 1):
-        numbers |= {f"layers_{place}": times, f"c_{place}": after}
-    return numbers

@@ -5,6 +5,7 @@ two, recall behind convolutions, look-ups in two layers, and states that know th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from math import isqrt
 from operator import itemgetter
@@ -45,16 +46,30 @@ from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import counted_as
 
 
-def retrieval(architecture: Architecture, task: Eva | Index) -> Room | None:
+def retrieval(
+    architecture: Architecture, task: Eva | Index, *, indexed: bool = False
+) -> Room | None:
+    """In full attention, or in what an indexer chooses; that one may choose every token."""
     address, payload = bits_of(task.n), bits_of(task.V)
-    heads = finders(architecture, address=address + TAGS, payload=payload, tokens=task.length)
-    for one, found in heads:
+    for one in full_heads(architecture, choosing=indexed):
+        kind, chosen = "full", ""
+        if choice := one.choice:
+            kind = "indexed"
+            if choice.topk < task.length:
+                chosen = f"{choice.dims} dimensions of the indexer and "
+            else:
+                one = replace(one, choice=choice._replace(dims=one.head.head_dim))
+        found = None
+        if indexed == (choice is not None):
+            found = one.places(address=address + TAGS, payload=payload, tokens=task.length)
+        if found is None:
+            continue
         asked = found.asked or (
-            f"{address} address bits and {TAGS} tags of {one.head.head_dim} key dimensions"
+            f"{address} address bits and {TAGS} tags of {chosen}{one.head.head_dim} key dimensions"
         )
         said = (
-            f"one full layer (layer {one.layer + 1}) solves it: {asked}, {payload} answer bits"
-            f" of {one.head.dv} value dimensions"
+            f"one {kind} layer (layer {one.layer + 1}) solves it: {asked}, {payload} answer bits of"
+            f" {one.head.dv} value dimensions"
         )
         numbers = found.numbers(address, payload_bits=payload, layer=one.layer)
         return Room(said, numbers, (found.rests_on,))
@@ -77,33 +92,6 @@ def block_retrieval(architecture: Architecture, task: Eva | Index) -> Room | Non
             )
             numbers = {"address_bits": address, "payload_bits": payload}
             return Room(said, numbers | {"block": part.block, "layer": index})
-    return None
-
-
-def indexed_retrieval(architecture: Architecture, task: Eva | Index) -> Room | None:
-    address, payload = bits_of(task.n), bits_of(task.V)
-    for (index, _), part in each(architecture):
-        choice = part.token_choice
-        if choice is None:
-            continue
-        if choice.topk >= task.length:
-            choice = choice._replace(dims=choice.head.head_dim)
-        found = Attending(architecture, index, part, choice.head, None, choice).places(
-            address=address + TAGS, payload=payload, tokens=task.length
-        )
-        if found is None:
-            continue
-        chosen = f"{choice.dims} dimensions of the indexer and " * (choice.topk < task.length)
-        asked = found.asked or (
-            f"{address} address bits and {TAGS} tags of {chosen}{choice.head.head_dim} key"
-            " dimensions"
-        )
-        said = (
-            f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
-            f" {choice.head.dv} value dimensions"
-        )
-        numbers = found.numbers(address, payload_bits=payload, layer=index)
-        return Room(said, numbers, (found.rests_on,))
     return None
 
 

@@ -616,7 +616,7 @@ def test_a_monotone_mixer_keeps_the_laws_though_its_decays_are_of_either_sign(
     shorten(monkeypatch)
     sx.register_mechanism(Gated)
     made = drawn(mixer(mechanism("gated", width=4), width=4))
-    assert mechanism("gated", width=4).is_monotone
+    assert mechanism("gated", width=4).monotone
     assert broken_laws(made) == set()
     # with the decay as its author gives it, states fall
     monkeypatch.setattr(Gated, "moved", lambda self, x: (self.decay(x), self.write(x)))

@@ -19,16 +19,12 @@ DIAGONAL = {
 }
 
 
-def test_the_diagonal_recurrences() -> None:
-    assert {name for name, cls in MECHANISMS.items() if cls.diagonal} == DIAGONAL
-
-
-def test_rwkv_is_diagonal_up_to_version_6() -> None:
+def test_the_diagonal_recurrences_and_rwkv_up_to_version_6() -> None:
     # version 7 overwrites along a key
-    assert [mechanism("rwkv", version=v).is_diagonal for v in (6, 7)] == [True, False]
-    assert {name for name in MECHANISMS if mechanism(name).is_diagonal} == DIAGONAL
+    assert [mechanism("rwkv", version=v).diagonal for v in (6, 7)] == [True, False]
+    assert {name for name in MECHANISMS if mechanism(name).diagonal} == DIAGONAL
     card = Architecture.parse("rwkv(version=6)*2")
-    assert all(part.is_diagonal for layer in card for part in layer)
+    assert all(part.diagonal for layer in card for part in layer)
 
 
 @each(

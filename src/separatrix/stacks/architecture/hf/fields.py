@@ -31,13 +31,8 @@ class Unknown:
     looked_for: tuple[str, ...]
 
     def _with(self, other: Size) -> Unknown:
-        return Unknown(
-            tuple(
-                dict.fromkeys(
-                    (*self.looked_for, *(other.looked_for if isinstance(other, Unknown) else ()))
-                )
-            )
-        )
+        theirs = other.looked_for if isinstance(other, Unknown) else ()
+        return Unknown(tuple(dict.fromkeys((*self.looked_for, *theirs))))
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = (
         _with
@@ -239,12 +234,8 @@ class Fields:
         """whole / part, where it is an integer by definition; `what` says in field names what is
         divided, for the error.
         """
-        if isinstance(whole, int) and isinstance(part, int):
-            if whole % part:
-                raise self.error(
-                    f"{what} is {whole} / {part}, which is no integer; correct the fields"
-                )
-            return whole // part
+        if isinstance(whole, int) and isinstance(part, int) and whole % part:
+            raise self.error(f"{what} is {whole} / {part}, which is no integer; correct the fields")
         return whole // part
 
     def flag(self, name: str) -> bool | None:

@@ -256,9 +256,8 @@ def _letters(fields: Fields) -> list[str] | None:
     if not fields.has("sliding_window"):
         return ["full"] * fields.layers()
     words = {"L": "window", "G": "full"}
-    return (
-        letters if letters is None else entries(fields, "sliding_window_pattern", words, tiled=True)
-    )
+    name = "sliding_window_pattern"
+    return None if letters is None else entries(fields, name, words, tiled=True)
 
 
 def _repeated_types(fields: Fields) -> list[str]:
