@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 from separatrix.cli.commands.runs import summed
 from separatrix.cli.options import (
@@ -123,21 +122,22 @@ def _one(stack_text: str, task: str, asked: Asked) -> Told:
 
 
 def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
-    """Fields of a run from texts such as "learning_rate=0.003"; lists from those that are given
-    several times. Raises SpecError, and UnknownNameError for no field.
+    """Fields of a run from texts such as "learning_rate=0.003", read as those of a grid; lists from
+    those that are given several times. Raises what reading them raises.
     """
-    from yaml import YAMLError, safe_load
+    from separatrix.training.sweeps.file import HINTS, value
+    from separatrix.training.sweeps.nodes import Node
 
-    lists = {field.name for field in fields(Run) if field.type.startswith("tuple")}
-    known = [f.name for f in fields(Run) if f.name not in ("architecture", "task")]
+    lists = [name for name, hint in HINTS.items() if get_origin(hint) is tuple]
+    known = [name for name in HINTS if name not in ("architecture", "task")]
     found: dict[str, Any] = {}
     what, example = "setting of a training", "learning_rate=0.003"
     given = [*texts, *([] if steps is None else [f"steps={steps}"])]
     for name, text in pairs("--set", given, known, what, example, several=lists):
-        try:
-            found[name] = (*found.get(name, ()), text) if name in lists else safe_load(text)
-        except YAMLError:
-            raise SpecError(f"--set {name}={text[:60]}: this is no value") from None
+        node = Node(f"--set {name}", text=text, bare=True)
+        several = Node(node.place, items=(node,))
+        read = value(name, several if name in lists else node)
+        found[name] = (*found.get(name, ()), *read) if name in lists else read
     return found
 
 

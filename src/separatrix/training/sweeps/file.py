@@ -11,29 +11,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
+from separatrix.tasks.base.described import shown
 from separatrix.training.sweeps.nodes import Node, from_python, from_yaml, placed, refuse, within
 
 KEYS = ("name", "baseline", "grid", "seeds")
-FIELDS: dict[str, Any] = {
-    name: hint for name, hint in get_type_hints(Run).items() if name != "seed"
-}
-"""What a file may set of a run, with its type; seeds stand apart."""
+HINTS = get_type_hints(Run)
+FIELDS = [name for name in HINTS if name != "seed"]
+"""What a file may set of a run; seeds stand apart."""
 NEEDED = ("architecture", "task")
 """Fields that have no default."""
 SEEDS = 3
 """How many where nothing is said: with fewer, an interval says little of training."""
 MOST_RUNS = 1_000_000
-MOST_SEED = 2**63 - 1
 LONGEST_NAME = 100
 MOST_DIGITS = 40
-_INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NUMBERS = {
+    # 010 is ten to some readers and eight to others
+    int: re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)"),
+    float: re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"),
+}
 FAMILIAR = {
     "lr": "learning_rate",
     "wd": "weight_decay",
@@ -136,23 +138,23 @@ def _sweep(node: Node, name: str) -> Sweep:
     for one in grids:
         one.check()
     if named is not None:
-        name = _text("name", named)
-        if len(name) > LONGEST_NAME or not name.isprintable():
-            refuse(named.place, f"a name has {LONGEST_NAME} letters at most, all of which print")
+        name = named.text or ""
+        if not 0 < len(name.strip()) <= len(name) <= LONGEST_NAME or not name.isprintable():
+            refuse(named.place, f"a name has 1 to {LONGEST_NAME} letters, all of which print")
     return _once(name, [run for one in grids for run in one.runs(seeds)])
 
 
 def _seeds(node: Node) -> Sequence[int]:
     if node.items is None:
-        count = _integer("seeds", node)
-        if not 1 <= count <= MOST_RUNS:
-            raise SizeError(f"{node.place}: seeds is {count}; a count from 1 to {MOST_RUNS:,}")
+        count = _said(node, int)
+        if type(count) is not int or not 1 <= count <= MOST_RUNS:
+            raise SizeError(
+                f"{node.place}: seeds is {shown(count)}; a count from 1 to {MOST_RUNS:,}, or a list"
+            )
         return range(count)
     seeds: dict[int, None] = {}
     for inner in node.items:
-        seed = _integer("each seed", inner)
-        if not 0 <= seed <= MOST_SEED:
-            raise SizeError(f"{inner.place}: the seed is {seed}; it must be from 0 to 2^63 - 1")
+        seed = value("seed", inner)
         if seed in seeds:
             refuse(inner.place, f"the seed {seed} stands twice")
         seeds[seed] = None
@@ -314,7 +316,7 @@ def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:
             refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
         return entry
     try:
-        return {name: Given(_value(name, node), node.place)}
+        return {name: Given(value(name, node), node.place)}
     except SeparatrixError as error:
         # of "full @ heads=1, head_dim=16" the second half begins with "head_dim=16"
         text = node.text or ""
@@ -330,7 +332,7 @@ def _entry(node: Node, where: str) -> Entry:
     fields = node.fields or {}
     for name, inner in fields.items():
         _check_field(name, inner, where)
-    return {name: Given(_value(name, inner), inner.place) for name, inner in fields.items()}
+    return {name: Given(value(name, inner), inner.place) for name, inner in fields.items()}
 
 
 # ---- fields
@@ -356,61 +358,29 @@ def _check_field(name: str, node: Node, where: str) -> None:
             raise UnknownNameError.of("field", name[:60], FIELDS, where=f" in {where}")
 
 
-def _value(name: str, node: Node) -> Any:
-    """The value of a field. Raises SpecError, SizeError or UnknownNameError, with the place, for
-    one of another type, one out of its range, and a text that does not parse.
+def value(name: str, node: Node) -> Any:
+    """The value of a field, as the run reads it. Raises SpecError, SizeError or UnknownNameError,
+    with the place, for one of another type, one out of its range, and a text that does not parse.
     """
-    hint = FIELDS[name]
-    found: Any
-    if hint is int:
-        found = _integer(name, node)
-    elif hint is float:
-        said = _scalar(name, node, "a number")
-        if not node.bare or not _NUMBER.fullmatch(said):
-            refuse(
-                node.place, f"{name} is {node.shown}; it must be a number, such as 0.003 or 3e-3"
-            )
-        found = float(said)
-    elif get_origin(hint) is tuple:
-        if node.items is None:
-            refuse(node.place, f"{name} is a list of texts, such as [n=16, n=32]")
-        found = tuple(_text(f"each entry of {name}", inner) for inner in node.items)
-    else:
-        found = _text(name, node)
+    known: dict[str, Any] = {"architecture": "full", "task": "eva:n=4,V=4", "seed": 0}
     with placed(node.place):
+        found = getattr(Run(**known | {name: _said(node, HINTS[name])}), name)
         if name == "architecture":
             Architecture.parse(found)
         if name == "task":
             parse_task(found)
-        # the run itself knows its ranges
-        texts: dict[str, Any] = {"architecture": "full", "task": "eva:n=4,V=4", "seed": 0}
-        Run(**texts | {name: found})
     return found
 
 
-def _integer(name: str, node: Node) -> int:
-    text = _scalar(name, node, "a whole number")
-    if not node.bare or not _INTEGER.fullmatch(text) or len(text) > MOST_DIGITS:
-        refuse(node.place, f"{name} is {node.shown}; it must be a whole number, such as 32")
-    digits = text.lstrip("+-")
-    if digits.startswith("0") and len(digits) > 1:
-        refuse(
-            node.place,
-            f"{name} is {node.shown}; to some readers that is octal, so write it"
-            " without zeros in front",
-        )
-    return int(text)
-
-
-def _text(name: str, node: Node) -> str:
-    found = _scalar(name, node, "a text")
-    if not found.strip():
-        refuse(node.place, f"{name} is empty")
-    return found
-
-
-def _scalar(name: str, node: Node, wanted: str) -> str:
-    if node.text is None:
-        found = "a mapping" if node.items is None else "a list"
-        refuse(node.place, f"{name} is {wanted}, and {found} stands here")
-    return node.text
+def _said(node: Node, hint: Any) -> Any:
+    """What stands there, as Python has it: a number where the field is one, and it is written as
+    one.
+    """
+    if node.fields is not None:
+        raise SpecError("a mapping stands here, where one value or a list is due")
+    if node.items is not None:
+        return tuple(_said(inner, None) for inner in node.items)
+    text = node.text or ""
+    if node.bare and len(text) <= MOST_DIGITS and hint in _NUMBERS:
+        return hint(text) if _NUMBERS[hint].fullmatch(text) else text
+    return text
