@@ -168,7 +168,7 @@ def driver(address: str, piece: Slice, update: Update, bounce: float, folder: Pa
     pack = piece.pack
     with Store.create(folder / "tell.db") as store:
         store.add("sweep", pack.runs)
-        store.claim(list(pack.keys), "me")
+        store.take_up(list(pack.keys), "me")
         times = []
         for _ in range(40):
             begin = time.perf_counter()

@@ -98,7 +98,7 @@ def fill(path: Path, runs: Sequence[Run], metrics: int) -> None:
         times = {"claim": 0.0, "tell": 0.0}
         for pack in kept:
             start = time.perf_counter()
-            assert len(store.claim(pack.keys, "benchmark")) == len(pack.runs)
+            assert len(store.take_up(pack.keys, "benchmark")[0]) == len(pack.runs)
             times["claim"] += time.perf_counter() - start
             update = told(pack, metrics, rng)
             start = time.perf_counter()
@@ -126,7 +126,7 @@ def alone(path: Path, number: int = 200) -> None:
             )
             ended = told(pack, 10, rng)
             for name, work in (
-                ("claim", lambda pack=pack: store.claim(pack.keys, "alone")),
+                ("claim", lambda pack=pack: store.take_up(pack.keys, "alone")),
                 ("tell with 1 MB", lambda pack=pack, going=going: store.tell(pack, going, "alone")),
                 ("tell", lambda pack=pack, ended=ended: store.tell(pack, ended, "alone")),
             ):

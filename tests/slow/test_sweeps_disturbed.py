@@ -98,7 +98,7 @@ def meddle(store: Store, keys: list[str], luck: random.Random) -> None:
     """Another process on the same store: it claims, finishes one run, or gives all back."""
     match luck.randrange(3):
         case 0:
-            store.claim(luck.sample(keys, luck.randrange(1, len(keys) + 1)), "other")
+            store.take_up(luck.sample(keys, luck.randrange(1, len(keys) + 1)), "other")
         case 1:
             held = [row.run for row in store.rows("sweep") if row.owner == "other"]
             if held:

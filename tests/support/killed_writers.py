@@ -31,7 +31,7 @@ LONGEST = 0.05
 
 Step = Callable[[Store], object]
 STEPS: tuple[Step, ...] = (
-    lambda store: store.claim(PACK.keys, "writer"),
+    lambda store: store.take_up(PACK.keys, "writer"),
     lambda store: store.tell(PACK, update(PACK, 10, checkpoint=bytes(20_000)), "writer"),
     lambda store: store.tell(
         PACK, update(PACK, 20, finished=[FIRST], checkpoint=bytes(300_000)), "writer"
@@ -115,7 +115,7 @@ def ended_by_another(path: Path) -> None:
         store._database.looks_sound()
         store.retry(PACK.keys)
         left = [run for run in PACK.runs if store.run(run.key).status != "done"]
-        held = store.claim(PACK.keys, "another")
+        held = store.take_up(PACK.keys, "another")[0]
         assert held == [run.key for run in left], (held, left)
         if left:
             part = Pack(tuple(left))
@@ -184,7 +184,7 @@ def rival(path: Path, name: str, loses: bool, rivals: int) -> None:
         keys = [run.key for run in MANY.runs]
         random.Random(name).shuffle(keys)
         while store.counts() != {"done": len(keys)}:
-            held = store.claim(keys[:4], name)
+            held = store.take_up(keys[:4], name)[0]
             print(*held, file=log, flush=True)
             if held and loses:
                 os.kill(os.getpid(), signal.SIGKILL)

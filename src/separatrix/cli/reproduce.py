@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -234,7 +235,7 @@ def run_jobs(
     start = time.monotonic()
     with (
         told("reproduce", shown=show, hint=HINT) as report,
-        Processes(partial(perform, store=store), workers) as processes,
+        closing(Processes(partial(perform, store=store), workers)) as processes,
     ):
         left = {processes.submit(job): job for job in todo}
         while left:

@@ -48,19 +48,13 @@ class Claims(Reading):
     _names: set[str]
     """Of the owners that claimed something through this object."""
 
-    def claim(self, keys: Sequence[str], owner: str) -> list[str]:
-        """Those of the runs that nobody else trains and that have not ended, in this order: from
-        now on `owner` trains them, a name that no other process has. What dead processes had
-        claimed is free.
-        """
-        return self.take_up(keys, owner, going_on=False)[0]
+    def take_up(self, keys: Sequence[str], owner: str) -> tuple[list[str], list[Begun]]:
+        """Claims those of some runs that nobody else trains and that have not ended, and at once
+        whatever is free of the packs with a checkpoint that one of them was in: two processes never
+        go on with parts of one pack. What dead processes had claimed is free.
 
-    def take_up(
-        self, keys: Sequence[str], owner: str, *, going_on: bool = True
-    ) -> tuple[list[str], list[Begun]]:
-        """Claims runs, and at once whatever is free of the packs with a checkpoint that one of them
-        was in: two processes never go on with parts of one pack. Returns those of the runs that
-        `owner` holds, and these packs.
+        Returns those of the runs, in this order, that `owner` holds (a name that no other process
+        has), and these packs.
         """
         begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
@@ -69,10 +63,9 @@ class Claims(Reading):
                 if one.name != owner and one.gone(self._database.number):
                     _free(connection, one.name)
             held = _taken(connection, keys, owner)
-            if going_on and held:
-                for one in self.begun(held):
-                    members = _taken(connection, one.pack.keys, owner)
-                    begun.append(one._replace(held=members))
+            for one in self.begun(held):
+                members = _taken(connection, one.pack.keys, owner)
+                begun.append(one._replace(held=members))
         if new:
             # from now on the store itself says that somebody writes beside it
             self._database.flush()

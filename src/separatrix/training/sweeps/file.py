@@ -40,12 +40,9 @@ FAMILIAR = {
     "lr": "learning_rate",
     "wd": "weight_decay",
     "d_model": "width",
-    "arch": "architecture",
-    "model": "architecture",
+    **dict.fromkeys(("arch", "model", "heads", "head_dim", "layers", "window"), "architecture"),
 }
-"""Names that other programs have for fields, whose letters are nearer to a wrong one."""
-OF_STACKS = ("heads", "head_dim", "layers", "window")
-"""What a text of an architecture says, and no field does."""
+"""Names that other programs have for what a field says, whose letters are nearer to another."""
 _HARMLESS = ("learning_rate", "weight_decay", "stop_at", "plateau", "seconds", "tested")
 """Fields that fit any others."""
 
@@ -343,12 +340,6 @@ def _check_field(name: str, node: Node, where: str) -> None:
     if name in ("seed", "seeds"):
         said = "seeds stand beside `baseline:` and `grid:`, as `seeds:` with a count or list"
         refuse(node.named, said)
-    if name in OF_STACKS:
-        refuse(
-            node.named,
-            f"{name} is no field; the architecture says it, as in"
-            " 'window(size=4)*2 @ heads=1, head_dim=16'",
-        )
     with placed(node.named):
         if name in FAMILIAR:
             raise UnknownNameError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from separatrix.core.document.cells import duration
 from separatrix.models.stored.run import Run
+from separatrix.theory.words import counted_as
 from separatrix.training.flops import training_flops
 from separatrix.training.packs import Pack, cost
 from separatrix.training.sweeps.cells import cells, varied
@@ -57,17 +58,17 @@ class Plan:
         before = f", {self.ended:,} of which have ended before" if self.ended else ""
         differ = f" ({', '.join(self.varied)})" if self.varied else ""
         every = (
-            f"{self.runs:,}{before}: {_many(self.cells, 'cell')}{differ},"
-            f" {_many(self.learning_rates, 'learning rate')}, {_many(self.seeds, 'seed')}"
+            f"{self.runs:,}{before}: {counted_as(self.cells, 'cell')}{differ},"
+            f" {counted_as(self.learning_rates, 'learning rate')}, {counted_as(self.seeds, 'seed')}"
         )
         if self.runs == self.ended:
             return [("runs", every), ("to do", "nothing")]
         time = "not measured"
         if self.seconds is not None:
             time = (
-                f"about {duration(self.seconds)} with {_many(self.workers, 'worker')} on"
+                f"about {duration(self.seconds)} with {counted_as(self.workers, 'worker')} on"
                 f" {self.device} if no run stops early; from some steps of"
-                f" {_many(self.measured, 'pack')}, here and now"
+                f" {counted_as(self.measured, 'pack')}, here and now"
             )
         return [
             ("runs", every),
@@ -160,7 +161,3 @@ def _ends(sizes: Collection[int]) -> tuple[int, int]:
 def _span(ends: tuple[int, int]) -> str:
     low, high = ends
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -289,9 +289,15 @@ class Reading:
     def shown(
         self, sweep: str, keys: Sequence[str] | None = None
     ) -> tuple[list[tuple[Any, ...]], set[str]]:
-        """What the summary of a sweep, or of some of its runs, is made of: `shown` of this file."""
+        """What the summary of a sweep, or of some of its runs, is made of, from the index `shown`
+        alone: for each cell (in the order of their first runs) and rate its text, the rate, the
+        rows' numbers, and columns of seeds, statuses (the place in STATUSES, and behind them
+        damaged), steps, and right answers of those due, by seed. With the versions that ended them.
+
+        A changed number breaks its seal. Where it takes only a moment, texts are looked at, too.
+        """
         with self._database.reading() as connection:
-            return shown(connection, sweep, keys)
+            return _shown(connection, sweep, keys)
 
 
 def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
@@ -299,16 +305,9 @@ def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
     return {name: named.get(name, name) for name in names}
 
 
-def shown(
+def _shown(
     connection: sqlite3.Connection, sweep: str, keys: Sequence[str] | None
 ) -> tuple[list[tuple[Any, ...]], set[str]]:
-    """What a sweep's summary is made of, from the index `shown` alone: for each cell (in the order
-    of their first runs) and rate its text, the rate, the rows' numbers, and columns of seeds,
-    statuses (the place in STATUSES, and behind them damaged), steps, and right answers of those
-    due, by seed. With the versions that ended its runs.
-
-    A changed number breaks its seal. Where it is a matter of a moment the texts are looked at, too.
-    """
     import numpy as np
 
     texts: dict[int, str] = dict(connection.execute("SELECT id, specification FROM cells"))

@@ -23,9 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from math import lcm
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,8 +185,15 @@ class Measured:
 
     @cached_property
     def best(self) -> Rate | None:
-        """The rate with the highest median, on these same seeds; None where no seed has ended."""
-        return best([rate for rate in self.rates if rate.seeds])
+        """The rate with the highest median accuracy over its seeds, these same ones; of equals the
+        one with the highest mean, and of those the smallest. None where no seed has ended.
+        """
+
+        def merit(rate: Rate) -> tuple[Fraction, Fraction, float]:
+            assert rate.accuracy is not None
+            return rate.accuracy.median, _mean(*rate.ended.answers), -rate.learning_rate
+
+        return max((rate for rate in self.rates if rate.seeds), key=merit, default=None)
 
     @property
     def held_out(self) -> tuple[HeldOut, ...]:
@@ -207,8 +213,7 @@ class Measured:
     @cached_property
     def _held_out(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """Seeds, the places of the rates that the other seeds chose, and right answers of those due
-        there. In exact integers: accuracies over their common denominator, twice the median, and
-        means over the common multiple of their counts.
+        there.
         """
         found = [rate.ended for rate in self.rates]
         seeds = np.unique(np.concatenate([each.seeds for each in found]))
@@ -219,23 +224,24 @@ class Measured:
             columns = np.searchsorted(seeds, each.seeds)
             right[row, columns], due[row, columns] = each.answers
             there[row, columns] = True
-        common = lcm(*map(int, np.unique(due)))
-        exact = object if common * 2 * len(seeds) ** 2 >= 2**62 else np.int64
-        values = right.astype(exact) * (common // due.astype(exact))
         counts = there.sum(1, keepdims=True) - there
-        some = counts > 0
-        medians = np.stack(
-            [_twice_the_median_of_others(*row) for row in zip(values, there, strict=True)]
-        )
-        sums = values.sum(1, keepdims=True) - values
-        means = sums * (lcm(*map(int, np.unique(counts[some]))) // np.maximum(counts, 1))
-        # of equals the smallest rate; numbers beyond 64 bits are sorted by their ranks
+        shares = np.where(there, right / due, np.inf)
+        ordered, ranks = np.sort(shares, 1), shares.argsort(1, kind="stable").argsort(1)
+
+        def other(rank: Numbers) -> NDArray[np.float64]:
+            # without the one at its own rank, what stands behind it moves up
+            places = np.clip(rank + (ranks <= rank), 0, len(seeds) - 1)
+            return np.take_along_axis(ordered, places, 1)
+
+        medians = (other((counts - 1) // 2) + other(counts // 2)) / 2
+        reached = np.where(there, shares, 0)
+        means = (reached.sum(1, keepdims=True) - reached) / np.maximum(counts, 1)
+        # of equals, which roundings may part, the smallest rate
         first = np.broadcast_to(-np.arange(len(self.rates))[:, None], shape)
-        ranks = [np.unique(each, return_inverse=True)[1] for each in (means, medians)]
-        order = np.lexsort((first, *(rank.reshape(shape) for rank in ranks), some), axis=0)
+        order = np.lexsort((first, means.round(12), medians.round(12), counts > 0), axis=0)
         chosen, place = order[-1], np.arange(len(seeds))
         # where there is nothing to choose with, or where that rate has not ended with this seed
-        kept = some[chosen, place] & there[chosen, place] & (len(self.rates) > 1)
+        kept = (counts > 0)[chosen, place] & there[chosen, place] & (len(self.rates) > 1)
         pairs = chosen[kept], place[kept]
         return seeds[kept], chosen[kept], right[pairs], due[pairs]
 
@@ -285,35 +291,6 @@ class Summary:
     @property
     def complete(self) -> bool:
         return not any(rate.unfinished for cell in self.cells for rate in cell.rates)
-
-
-def _twice_the_median_of_others(values: NDArray[Any], there: NDArray[np.bool_]) -> NDArray[Any]:
-    """For each value twice the median of the others that are there; 0 where there is none."""
-    places = np.flatnonzero(there)
-    order = places[np.argsort(values[places], kind="stable")]
-    ordered = values[order]
-    count = len(order)
-    found = np.zeros_like(values)
-    if count:
-        found[:] = ordered[(count - 1) // 2] + ordered[count // 2]
-    # without the one at a place of the order, what stands behind it moves up
-    rank = np.arange(count)
-    low, high = max(0, count - 2) // 2, (count - 1) // 2
-    padded = np.append(ordered, 0)
-    found[order] = padded[low + (rank <= low)] + padded[high + (rank <= high)]
-    return found
-
-
-def best(rates: Sequence[Rate]) -> Rate | None:
-    """The rate with the highest median accuracy over its seeds; of equals the one with the highest
-    mean, and of those the smallest. None of none.
-    """
-    medians = [(rate.accuracy.median, rate) for rate in rates if rate.accuracy is not None]
-    highest = max((median for median, _ in medians), default=None)
-    equal = [rate for median, rate in medians if median == highest]
-    if len(equal) < 2:
-        return equal[0] if equal else None
-    return max(equal, key=lambda rate: (_mean(*rate.ended.answers), -rate.learning_rate))
 
 
 def _mean(right: Numbers, due: Numbers) -> Fraction:

@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
     with Store.create(made, version="0.1.0+abc") as store:
         store.add("first", five.runs)
         store.add("second", [LONG, five.runs[0]])
-        store.claim(five.keys[:4], "me")
+        store.take_up(five.keys[:4], "me")
         store.tell(five, update(five, 10, metrics=[]), "me")
         done = outcome(five.runs[0], 2047)
         nan = singly(outcome(five.runs[1], 0), status="diverged", stopped="diverged", tested=0)
@@ -61,7 +61,7 @@ def path(tmp_path: Path) -> Path:
         store.tell(five, last, "me")
         store.fail([five.keys[2]], "RuntimeError: no luck", "me")
         long = Pack((LONG,))
-        store.claim(long.keys, "me")
+        store.take_up(long.keys, "me")
         right = singly(outcome(LONG, 1024), longer=(512,))
         store.tell(
             long, replace(update(long, 30, checkpoint=None), finished=((LONG.key, right),)), "me"
@@ -201,7 +201,7 @@ def several(tmp_path: Path) -> Path:
     )
     with Store.create(made, version="0.1.0+abc") as store:
         store.add("several", both.runs)
-        store.claim(both.keys, "me")
+        store.take_up(both.keys, "me")
         finished = tuple(zip(both.keys, (ended, gone), strict=True))
         last = replace(update(both, 40, checkpoint=None), finished=finished)
         store.tell(both, last, "me")

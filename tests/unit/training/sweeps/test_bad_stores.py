@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     both = pack(0, 1)
     with Store.create(made, version="1") as store:
         store.add("a", both.runs)
-        store.claim(both.keys, "me")
+        store.take_up(both.keys, "me")
         store.tell(both, update(both, 10, finished=both.runs[:1]), "me")
     return made
 
@@ -213,7 +213,7 @@ def test_a_locked_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_full_disk(path: Path) -> None:
     with Store.open(path, version="1") as store:
-        store.claim([run(1).key], "me")
+        store.take_up([run(1).key], "me")
         connection = store._database._connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -243,7 +243,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     alone = pack(1)
     with Store.create(path, version="1") as store:
         store.add("a", alone.runs)
-        store.claim(alone.keys, "me")
+        store.take_up(alone.keys, "me")
         store.tell(alone, update(alone, 10), "me")
         (small_disk / "filler").write_bytes(bytes(700_000))
         with pytest.raises(StoreError, match="is lost"):
@@ -292,7 +292,7 @@ def test_a_store_copied_without_what_stands_beside_it(path: Path) -> None:
     alone = pack(1)
     with Store.open(path, version="1") as store:
         assert store.note == ""
-        store.claim(alone.keys, "me")
+        store.take_up(alone.keys, "me")
         store.tell(alone, update(alone, 20), "me")
         shutil.copy(path, copy)
         with Store.open(path, version="1") as other:
@@ -301,7 +301,7 @@ def test_a_store_copied_without_what_stands_beside_it(path: Path) -> None:
         assert f"process {os.getpid()} on" in copied.note
         assert "may be missing" in copied.note
         # whoever lives works on the store that this is a copy of
-        assert copied.claim(alone.keys, "you") == list(alone.keys)
+        assert copied.take_up(alone.keys, "you")[0] == list(alone.keys)
         assert [metric.step for metric in copied.metrics(alone.keys[0])] == [10]
 
 
@@ -310,7 +310,7 @@ def test_what_stands_beside_a_store_taken_away(path: Path, monkeypatch: pytest.M
         writer = process(other.pid)
         monkeypatch.setattr("separatrix.training.sweeps.claims.this_process", lambda: writer)
         with Store.open(path, version="1") as store:
-            store.claim([run(1).key], "me")
+            store.take_up([run(1).key], "me")
             monkeypatch.undo()
             path.with_name("runs.db-wal").unlink()
             with pytest.raises(StoreError, match=rf"process {other.pid} on .*was taken away"):
@@ -321,7 +321,7 @@ def test_what_stands_beside_a_store_taken_away(path: Path, monkeypatch: pytest.M
 def test_a_store_moved_while_it_is_used(path: Path) -> None:
     alone = pack(1)
     with Store.open(path, version="1") as store:
-        store.claim(alone.keys, "me")
+        store.take_up(alone.keys, "me")
         moved = path.rename(path.with_name("moved.db"))
         with pytest.raises(StoreError, match="removed or replaced"):
             store.tell(alone, update(alone, 20), "me")
@@ -338,12 +338,12 @@ def test_a_link_to_a_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link.symlink_to(path)
     monkeypatch.chdir(folder)
     with Store.open("link.db", version="1") as store:
-        store.claim([run(1).key], "me")
+        store.take_up([run(1).key], "me")
         monkeypatch.chdir(path.parent)
         # the log stands beside the file itself, so that no one takes it for lost
         with Store.open(link, version="1") as other:
             assert other.note == ""
-            assert other.claim([run(1).key], "you") == []
+            assert other.take_up([run(1).key], "you")[0] == []
         store.release("me")
     assert [file.name for file in folder.iterdir()] == ["link.db"]
 

@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
     made = tmp_path / "runs.db"
     with Store.create(made, version="1") as store:
         store.add("a", BOTH.runs)
-        store.claim(BOTH.keys, "me")
+        store.take_up(BOTH.keys, "me")
         store.tell(BOTH, update(BOTH, 40, finished=BOTH.runs, checkpoint=None), "me")
     return made
 
@@ -97,10 +97,10 @@ def test_a_damaged_run_is_trained_again_when_asked(path: Path, instead: bytes) -
     with Store.open(path, version="1") as store:
         (key,) = (row.key for row in store.rows(status="damaged"))
         # by itself nothing happens to it
-        assert store.claim(BOTH.keys, "me") == []
+        assert store.take_up(BOTH.keys, "me")[0] == []
         assert store.retry(BOTH.keys) == 1
         assert store.retry(BOTH.keys) == 0
-        assert store.claim(BOTH.keys, "me") == [key]
+        assert store.take_up(BOTH.keys, "me")[0] == [key]
         (one,) = (one for one in BOTH.runs if one.key == key)
         alone = pack(one.seed)
         store.tell(alone, update(alone, 40, finished=[one], checkpoint=None), "me")

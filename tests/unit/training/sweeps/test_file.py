@@ -138,7 +138,7 @@ FULL = HEAD + "  architecture: full\n"
         (FULL + "  lr: 1e-3\n", UnknownNameError, "line 4", "Did you mean 'learning_rate'?"),
         (FULL + "  wd: 0.1\n", UnknownNameError, "line 4", "Did you mean 'weight_decay'?"),
         (FULL + "  d_model: 64\n", UnknownNameError, "line 4", "Did you mean 'width'?"),
-        (FULL + "  heads: 2\n", SpecError, "line 4", "the architecture says it"),
+        (FULL + "  heads: 2\n", UnknownNameError, "line 4", "Did you mean 'architecture'?"),
         (HEAD + "grid:\n  architecture: [full, gnd]\n", UnknownNameError, "line 4", "'gdn'"),
         ("baseline: {task: mqr}\n", UnknownNameError, "line 1", "Did you mean 'mqar'?"),
         (FULL + "  schedule: cosin\n", UnknownNameError, "line 4", "Did you mean 'cosine'?"),

@@ -36,7 +36,7 @@ def begin(store: Store, runs: Sequence[Run], most: int) -> list[Pack]:
 
 def tell(store: Store, pack: Pack, step: int, owner: str = "me", **others: object) -> None:
     """What a slice gave of the members of a pack that an owner can have."""
-    store.claim(pack.keys, owner)
+    store.take_up(pack.keys, owner)
     plain = Update(metrics=(), finished=(), checkpoint=b"1", step=step, seconds=1.0)
     store.tell(pack, replace(plain, **others), owner)  # pyright: ignore[reportArgumentType]
 
@@ -62,7 +62,7 @@ def test_counts_pace_and_time_left(store: Store, clock: list[float]) -> None:
     clock[0] += 10.0
     outcome = replace(pretended.expected(runs[0]), steps_done=50)
     tell(store, one, 60, finished=((runs[0].key, outcome),))
-    store.claim(other.keys[:1], "other")
+    store.take_up(other.keys[:1], "other")
     shown = watch.snapshot()
     assert (shown.running, shown.done, shown.elsewhere, shown.waiting) == (1, 1, 1, 1)
     assert (shown.steps, shown.rate) == (40 + 30 + 40, 5.5)

@@ -209,7 +209,7 @@ def test_a_pack_that_another_has_claimed_meanwhile_is_left_to_it(store: Store) -
     def work(piece: Slice) -> Update:
         if piece.pack == packs[0] and not stolen:
             free(store, packs[0].keys)
-            stolen.extend(store.claim(packs[0].keys, "other"))
+            stolen.extend(store.take_up(packs[0].keys, "other")[0])
         elif stolen and len(engine.taken) > 4:
             finish(store, packs[0], "other")
         return quick(piece)
@@ -231,11 +231,12 @@ def test_what_another_gives_back_does_not_join_a_pack_that_has_gone_on(
     """Of the steps that the pack has made meanwhile, that run has no metrics."""
     runs = pretended.runs(2, steps=12)
     packs = filled(store, runs)
-    store.claim(packs[0].keys, "before")
+    store.take_up(packs[0].keys, "before")
     piece = Slice(pack=packs[0], checkpoint=None, seconds=0.0)
     store.tell(packs[0], quick(piece), "before")
     store.release("before")
-    store.claim([runs[1].key], "other")
+    # to another version that checkpoint is none, so that it takes one member alone
+    Store.open(store.path, version="another").take_up([runs[1].key], "other")
 
     def work(piece: Slice) -> Update:
         if len(engine.taken) == slices:
@@ -271,7 +272,7 @@ def test_a_run_that_another_has_claimed_meanwhile_has_not_failed(store: Store) -
 
 def finish(store: Store, pack: Pack, owner: str) -> None:
     piece = Slice(pack=pack, checkpoint=None, seconds=60.0)
-    if store.claim(pack.keys, owner) and store.run(pack.keys[0]).status == "running":
+    if store.take_up(pack.keys, owner)[0] and store.run(pack.keys[0]).status == "running":
         store.tell(pack, quick(piece), owner)
 
 
@@ -317,7 +318,7 @@ def quick_from_anywhere(piece: Slice) -> Update:
 def test_what_cannot_go_on_from_its_checkpoint_starts_again(store: Store) -> None:
     runs = pretended.runs(2)
     packs = filled(store, runs, 2)
-    store.claim(packs[0].keys, "before")
+    store.take_up(packs[0].keys, "before")
     first = quick(Slice(pack=packs[0], checkpoint=None, seconds=0.0))
     store.tell(packs[0], replace(first, checkpoint=bytes(9)), "before")
     store.release("before")
@@ -357,7 +358,7 @@ def test_a_run_in_two_packs_is_trained_once(store: Store) -> None:
     """Its checkpoint is of a pack that one claim brings, and it waits in the queue as well."""
     runs = pretended.runs(4)
     begun = filled(store, runs, 4)[0]
-    store.claim(begun.keys, "before")
+    store.take_up(begun.keys, "before")
     store.tell(begun, quick(Slice(pack=begun, checkpoint=None, seconds=0.0)), "before")
     store.release("before")
     engine = InPlace(quick, workers=1)

@@ -34,7 +34,7 @@ def test_a_run_is_one_row_however_many_sweeps_have_it(store: Store) -> None:
 def test_what_is_told_is_what_is_read(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    assert store.claim(both.keys, "me") == list(both.keys)
+    assert store.take_up(both.keys, "me")[0] == list(both.keys)
     store.tell(both, update(both, 10), "me")
     nan = [Metric(both.keys[1], 20, math.nan, 0.25, 1e-3)]
     store.tell(both, update(both, 20, finished=[both.runs[0]], metrics=nan), "me")
@@ -55,7 +55,7 @@ def test_what_is_told_is_what_is_read(store: Store) -> None:
 def test_metrics_are_of_one_training(store: Store) -> None:
     alone = pack(0)
     store.add("a", alone.runs)
-    store.claim(alone.keys, "me")
+    store.take_up(alone.keys, "me")
     for step in (10, 20, 30, 15):
         store.tell(alone, update(alone, step), "me")
     assert [metric.step for metric in store.metrics(alone.keys[0])] == [10, 15]
@@ -64,7 +64,7 @@ def test_metrics_are_of_one_training(store: Store) -> None:
 def test_checkpoints_stay_until_nobody_goes_on_with_them(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    store.claim(both.keys, "me")
+    store.take_up(both.keys, "me")
     store.tell(both, update(both, 10, checkpoint=b"ten"), "me")
     store.tell(both, update(both, 20, finished=[both.runs[0]], checkpoint=b"twenty"), "me")
     store.release("me")
@@ -72,7 +72,7 @@ def test_checkpoints_stay_until_nobody_goes_on_with_them(store: Store) -> None:
     assert store.packs([both.keys[1]]) == [both]
     assert checkpoint(store, both) == b"twenty"
     assert checkpoint(store, Pack(both.runs[1:])) is None
-    store.claim(both.keys, "you")
+    store.take_up(both.keys, "you")
     store.tell(both, update(both, 30, finished=[both.runs[1]], metrics=[], checkpoint=None), "you")
     assert checkpoint(store, both) is None
 
@@ -80,7 +80,7 @@ def test_checkpoints_stay_until_nobody_goes_on_with_them(store: Store) -> None:
 def test_halves_take_the_place_of_their_pack(store: Store) -> None:
     whole = pack(0, 1, 2)
     store.add("a", whole.runs)
-    store.claim(whole.keys, "me")
+    store.take_up(whole.keys, "me")
     store.tell(whole, update(whole, 10), "me")
     halves = whole.halves()
     halved = replace(update(whole, 20, checkpoint=b"both"), halves=halves)
@@ -93,7 +93,7 @@ def test_halves_take_the_place_of_their_pack(store: Store) -> None:
 def test_checkpoints_of_other_code_are_not_gone_on_with(store: Store) -> None:
     alone = pack(0)
     store.add("a", alone.runs)
-    store.claim(alone.keys, "me")
+    store.take_up(alone.keys, "me")
     store.tell(alone, update(alone, 10), "me")
     with Store.open(store.path, version="2") as other:
         assert checkpoint(other, alone) is None
@@ -103,23 +103,23 @@ def test_checkpoints_of_other_code_are_not_gone_on_with(store: Store) -> None:
 def test_who_holds_a_run(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    assert store.claim(both.keys[:1], "me") == [both.keys[0]]
-    assert store.claim(both.keys, "you") == [both.keys[1]]
-    assert store.claim(both.keys, "me") == [both.keys[0]]
+    assert store.take_up(both.keys[:1], "me")[0] == [both.keys[0]]
+    assert store.take_up(both.keys, "you")[0] == [both.keys[1]]
+    assert store.take_up(both.keys, "me")[0] == [both.keys[0]]
     store.release("you")
-    assert store.claim(both.keys, "me") == list(both.keys)
+    assert store.take_up(both.keys, "me")[0] == list(both.keys)
     free(store, both.keys[:1])
-    assert store.claim(both.keys, "you") == [both.keys[0]]
+    assert store.take_up(both.keys, "you")[0] == [both.keys[0]]
 
 
 def test_a_claim_that_was_lost_tells_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = pack(0)
     store.add("a", alone.runs)
-    store.claim(alone.keys, "me")
+    store.take_up(alone.keys, "me")
     monkeypatch.setattr(
         "separatrix.training.sweeps.claims.time.time", lambda: store.owners()[0].beaten + 61
     )
-    assert store.claim(alone.keys, "you") == list(alone.keys)
+    assert store.take_up(alone.keys, "you")[0] == list(alone.keys)
     monkeypatch.undo()
     with pytest.raises(ClaimLost, match="me holds no run"):
         store.tell(alone, update(alone, 10), "me")
@@ -133,21 +133,21 @@ def test_a_claim_that_was_lost_tells_nothing(store: Store, monkeypatch: pytest.M
 def test_who_tells_in_time_keeps_its_claims(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = pack(0)
     store.add("a", alone.runs)
-    store.claim(alone.keys, "me")
+    store.take_up(alone.keys, "me")
     start = store.owners()[0].beaten
     for seconds in (59, 118, 177):
         monkeypatch.setattr(
             "separatrix.training.sweeps.claims.time.time", lambda now=start + seconds: now
         )
-        assert store.claim(alone.keys, "you") == []
+        assert store.take_up(alone.keys, "you")[0] == []
         store.beat("me")
 
 
 def test_a_part_of_a_pack_may_be_told(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    store.claim(both.keys[:1], "me")
-    store.claim(both.keys, "you")
+    store.take_up(both.keys[:1], "me")
+    store.take_up(both.keys, "you")
     mine = [Metric(both.keys[0], 10, 1.0, 0.5, 1e-3)]
     store.tell(both, update(both, 10, metrics=mine), "me")
     with pytest.raises(ClaimLost, match=f"not hold run {both.keys[1][:12]}"):
@@ -159,9 +159,9 @@ def test_who_lost_its_claim_ends_nothing_once_more(store: Store) -> None:
     """A process that was stopped for longer than its lease, and goes on where another has been."""
     one = pack(0)
     store.add("a", one.runs)
-    store.claim(one.keys, "stopped")
+    store.take_up(one.keys, "stopped")
     store.release("stopped")
-    store.claim(one.keys, "other")
+    store.take_up(one.keys, "other")
     store.tell(one, update(one, 10, finished=[one.runs[0]]), "other")
     before = store.rows()
     with pytest.raises(ClaimLost, match="stopped holds no run"):
@@ -173,7 +173,7 @@ def test_who_lost_its_claim_ends_nothing_once_more(store: Store) -> None:
 def test_packs_are_taken_up_whole(store: Store) -> None:
     three = pack(0, 1, 2)
     store.add("a", three.runs)
-    store.claim(three.keys, "before")
+    store.take_up(three.keys, "before")
     store.tell(three, update(three, 10, finished=[three.runs[2]]), "before")
     store.release("before")
     held, begun = store.take_up(three.keys[:1], "me")
@@ -187,11 +187,12 @@ def test_a_checkpoint_is_none_of_members_that_another_holds(store: Store) -> Non
     """Their metrics end before it: whoever went on from there would leave a gap."""
     both = pack(0, 1)
     store.add("a", both.runs)
-    store.claim(both.keys, "before")
+    store.take_up(both.keys, "before")
     store.tell(both, update(both, 10), "before")
     store.release("before")
-    store.claim(both.keys[1:], "other")
-    store.claim(both.keys, "me")
+    # to another version that checkpoint is none, so that it takes one member alone
+    Store.open(store.path, version="another").take_up(both.keys[1:], "other")
+    store.take_up(both.keys, "me")
     mine = [Metric(both.keys[0], 20, 1.0, 0.5, 1e-3)]
     store.tell(both, update(both, 20, metrics=mine), "me")
     store.release("other")
@@ -205,7 +206,7 @@ def test_a_training_that_begins_anew_has_the_only_curve(tmp_path: Path) -> None:
     for version, step in (("1", 10), ("2", 25)):
         with Store.create(path, version=version) as store:
             store.add("a", both.runs)
-            store.claim(both.keys, "me")
+            store.take_up(both.keys, "me")
             metrics = [Metric(key, step, 1.0, 0.5, 1e-3) for key in both.keys]
             store.tell(both, update(both, 30, metrics=metrics), "me")
             more = [Metric(key, 40, 1.0, 0.5, 1e-3) for key in both.keys]
@@ -217,7 +218,7 @@ def test_a_training_that_begins_anew_has_the_only_curve(tmp_path: Path) -> None:
 def test_an_ended_run_never_changes(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    store.claim(both.keys, "me")
+    store.take_up(both.keys, "me")
     store.tell(both, update(both, 10, finished=[both.runs[0]]), "me")
     before = store.rows()[0]
     again = update(both, 30, finished=[both.runs[0]], metrics=[])
@@ -225,7 +226,7 @@ def test_an_ended_run_never_changes(store: Store) -> None:
     store.tell(both, replace(again, finished=((both.keys[0], other),)), "me")
     # that it was ended twice is told, and nothing else of it changed
     assert store.rows()[0] == replace(before, completions=2)
-    assert store.claim(both.keys, "me") == [both.keys[1]]
+    assert store.take_up(both.keys, "me")[0] == [both.keys[1]]
     with pytest.raises(ClaimLost):
         store.fail(both.keys, "no", "me")
     assert store.rows()[1].status == "running"
@@ -242,23 +243,23 @@ def test_an_ended_run_never_changes(store: Store) -> None:
 def test_failed_runs_wait_again_when_asked(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    store.claim(both.keys, "me")
+    store.take_up(both.keys, "me")
     store.fail(both.keys[:1], "out of\nluck", "me")
     assert (store.rows()[0].status, store.rows()[0].error) == ("failed", "out of luck")
-    assert store.claim(both.keys, "me") == [both.keys[1]]
+    assert store.take_up(both.keys, "me")[0] == [both.keys[1]]
     assert store.retry(both.keys) == 1
-    assert store.claim(both.keys, "me") == list(both.keys)
+    assert store.take_up(both.keys, "me")[0] == list(both.keys)
 
 
 def test_results_of_other_code_are_kept_when_trained_again(store: Store) -> None:
     both = pack(0, 1)
     store.add("a", both.runs)
-    store.claim(both.keys, "me")
+    store.take_up(both.keys, "me")
     store.tell(both, update(both, 10, finished=both.runs, checkpoint=None), "me")
     assert store.renew(both.keys) == 0
     with Store.open(store.path, version="2") as newer:
         assert newer.renew(both.keys[:1]) == 1
-        assert newer.claim(both.keys, "me") == [both.keys[0]]
+        assert newer.take_up(both.keys, "me")[0] == [both.keys[0]]
         assert [(row.status, row.version) for row in newer.rows("a")] == [
             ("running", ""),
             ("done", "1"),

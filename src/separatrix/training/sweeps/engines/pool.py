@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from separatrix.core.errors import EngineError, SizeError, first_line
 from separatrix.training.packs import Slice, Update
@@ -117,12 +117,6 @@ class Processes(Generic[Argument, Value]):
         end = time.monotonic() + PATIENCE
         for worker in workers:
             worker.gone(max(0.05, end - time.monotonic()))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _read(self, worker: _Worker) -> None:
         try:

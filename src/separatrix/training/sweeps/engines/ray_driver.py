@@ -19,8 +19,6 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import EngineError, first_line
@@ -36,6 +34,8 @@ STARTING = 20.0
 """Most seconds until a worker of each node has said hello, at the start."""
 LOOKS = 2.0
 """Seconds between two looks at the nodes."""
+MOMENT = 0.02
+"""Seconds between two looks for orders, while nothing comes back."""
 HEAD_GONE = 10.0
 """Seconds without the head's answer after which it is gone. Ray ends the process at 60."""
 NO_WORKERS = 300.0
@@ -145,8 +145,8 @@ class _Cluster:
         self._work: Work = pickle.loads(job.work)
         self._slots: list[_Slot] = []
         self._queue: list[tuple[int, Slice]] = []
-        self._events: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
-        """Tickets and slices, slots and futures, or None at the end."""
+        self._expected: dict[Any, _Slot] = {}
+        """What actors are asked for, and whose it is."""
         self._false_starts: Counter[str] = Counter()
         self._refused: dict[str, str] = {}
         """Why a node is not used."""
@@ -159,41 +159,32 @@ class _Cluster:
         pipe.send(There(0, 0))
 
     def serve(self) -> None:
-        """Takes one event after the other until the engine says None."""
-        Thread(target=self._read, daemon=True).start()
-        looks = time.monotonic()
-        while True:
+        """Takes orders and what actors give until the engine says None, or is gone."""
+        looks = 0.0
+        while self._hear():
             if time.monotonic() >= looks:
                 self._look()
                 looks = time.monotonic() + LOOKS
             self._tell()
-            try:
-                event = self._events.get(timeout=max(0.0, looks - time.monotonic()))
-            except Empty:
-                continue
-            if event is None:
-                break
-            who, what = event
-            if isinstance(who, _Slot):
-                self._take(who, what)
-            else:
-                self._queue.append((who, what))
             self._assign()
+            asked = [*self._expected]
+            for given in self._ray.wait(asked, timeout=MOMENT)[0] if asked else ():
+                self._take(self._expected.pop(given), given)
         for slot in [*self._slots]:
             slot.ticket = None
             self._drop(slot, "")
         self._ray.shutdown()
 
-    def _read(self) -> None:
-        """Takes the engine's orders, in a thread of its own."""
-        order = True
-        while order is not None:
-            try:
-                order = self._pipe.recv()
-            except (EOFError, OSError):
-                # the sweep was killed
-                order = None
-            self._events.put(order)
+    def _hear(self) -> bool:
+        """Takes the engine's orders; False at the last, and where the sweep was killed."""
+        try:
+            while self._pipe.poll(0 if self._expected else MOMENT):
+                if (order := self._pipe.recv()) is None:
+                    return False
+                self._queue.append(order)
+        except (EOFError, OSError):
+            return False
+        return True
 
     def _tell(self) -> None:
         """Tells who is there, at first when a worker of each node has said hello. A cluster of
@@ -257,11 +248,7 @@ class _Cluster:
         )
         slot = _Slot(node, placed.remote(self._work))
         self._slots.append(slot)
-        self._expect(slot, slot.actor.hello.remote())
-
-    def _expect(self, slot: _Slot, reference: Any) -> None:
-        """What the reference becomes is an event."""
-        reference.future().add_done_callback(lambda future: self._events.put((slot, future)))
+        self._expected[slot.actor.hello.remote()] = slot
 
     def _drop(self, slot: _Slot, reason: str) -> None:
         """Gives a slot up; what it computed is lost."""
@@ -290,32 +277,35 @@ class _Cluster:
                 if slot is not None:
                     self._queue.remove((ticket, piece))
                     slot.ticket, slot.pack = ticket, key
-                    self._expect(slot, slot.actor.compute.remote(piece))
+                    self._expected[slot.actor.compute.remote(piece)] = slot
 
-    def _take(self, slot: _Slot, future: Any) -> None:
+    def _take(self, slot: _Slot, given: Any) -> None:
         """What an actor gave: its hello at first, then updates."""
         if slot not in self._slots:
             # given up before, and told
             return
-        if error := future.exception():
+        try:
+            found = self._ray.get(given)
+        except Exception as error:
             reason = _reason(error)
             self._drop(slot, reason)
             self._false_starts[slot.node] += not slot.ready
             if not slot.ready and self._false_starts[slot.node] == FALSE_STARTS:
                 self._refuse(slot.node, f"workers of a node do not start: {reason}")
-        elif slot.ready:
-            self._pipe.send((slot.ticket, future.result()))
+            return
+        if slot.ready:
+            self._pipe.send((slot.ticket, found))
             slot.ticket = None
-        else:
-            version, host = future.result()
-            slot.ready = version == code_version()
-            self._false_starts[slot.node] = 0
-            if not slot.ready:
-                self._refuse(
-                    slot.node,
-                    f"node {host} has separatrix {version}, and here is {code_version()}; all need"
-                    " the same",
-                )
+            return
+        version, host = found
+        slot.ready = version == code_version()
+        self._false_starts[slot.node] = 0
+        if not slot.ready:
+            self._refuse(
+                slot.node,
+                f"node {host} has separatrix {version}, and here is {code_version()}; all need the"
+                " same",
+            )
 
 
 def connected(job: Job) -> Any:

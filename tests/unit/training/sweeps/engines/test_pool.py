@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def ends_at_the_start() -> None:
 
 @pytest.mark.slow  # several processes
 def test_what_comes_back() -> None:
-    with Processes(square_or_suffer, 2) as processes:
+    with closing(Processes(square_or_suffer, 2)) as processes:
         wanted = {processes.submit(n): n * n for n in range(7)}
         found = collected(processes, 7)
         assert found == wanted
@@ -90,7 +91,7 @@ def test_what_comes_back() -> None:
 
 @pytest.mark.slow  # several processes
 def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
-    with Processes(square_or_suffer, 1) as processes:
+    with closing(Processes(square_or_suffer, 1)) as processes:
         tickets = [processes.submit(what) for what in ("die", 3, "end", 4)]
         found = collected(processes, 4)
         killed, nine, ended, sixteen = (found[ticket] for ticket in tickets)
@@ -104,7 +105,7 @@ def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
 
 @pytest.mark.slow  # several processes
 def test_the_same_kind_goes_to_the_same_worker() -> None:
-    with Processes(square_or_suffer, 2) as processes:
+    with closing(Processes(square_or_suffer, 2)) as processes:
         processes.submit("who", "a")
         processes.submit("who", "b")
         first = set(collected(processes, 2).values())
@@ -138,7 +139,7 @@ def test_workers_that_cannot_start() -> None:
         (cannot_start, "ImportError: no such thing"),
         (ends_at_the_start, "ended with exit code 7, 3 times in a row"),
     ):
-        with Processes(square_or_suffer, 1, first=first) as processes:
+        with closing(Processes(square_or_suffer, 1, first=first)) as processes:
             processes.submit(1)
             with pytest.raises(EngineError, match=why):
                 collected(processes, 1)
