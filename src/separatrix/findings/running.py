@@ -17,8 +17,8 @@ from separatrix.findings.results import Results
 from separatrix.models.stored.run import Run
 from separatrix.training.flops import forward_flops
 from separatrix.training.sweeps.engines.pool import cores
+from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.store import Store
-from separatrix.training.sweeps.stored import Stored
 from separatrix.training.sweeps.sweep import sweep
 
 UNKNOWN = "unknown"

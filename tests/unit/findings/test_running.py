@@ -19,7 +19,7 @@ from separatrix.findings.base import Experiment, recorded_run
 from separatrix.findings.running import UNKNOWN, commit, runs_of, tabled
 from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
-from separatrix.training.sweeps.stored import Stored
+from separatrix.training.sweeps.reading import Stored
 
 PARAMETERS = 2_000
 

@@ -18,7 +18,7 @@ from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.training.packs import Metric
 from separatrix.training.sweeps.cells import proved
-from separatrix.training.sweeps.stored import COLUMNS, Stored
+from separatrix.training.sweeps.reading import COLUMNS, Stored
 
 _SHOWN = 10
 """Steps of a curve that are shown beside its first."""

@@ -15,8 +15,8 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.seeds import Spread
+from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summary
-from separatrix.training.sweeps.stored import Stored
 
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""

@@ -20,7 +20,7 @@ from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.wilson import wilson_of_answers
 from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.sweeps.stored import Stored
+from separatrix.training.sweeps.reading import Stored
 
 CSV = ".csv"
 PARQUET = ".parquet"

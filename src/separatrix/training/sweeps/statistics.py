@@ -39,9 +39,9 @@ from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.tasks.resized import repeats
 from separatrix.training.sweeps.cells import Proved, label, proved, varied
+from separatrix.training.sweeps.reading import Status, Stored
 from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.store import Store
-from separatrix.training.sweeps.stored import Status, Stored
 
 Interval = tuple[str, str]
 Numbers = NDArray[np.int64]

@@ -11,18 +11,17 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical, code_version
-from separatrix.training.sweeps.claims import LEASE, Claims, Owner
 from separatrix.training.sweeps.database import Database, make
-from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import BROKEN, LISTED
+from separatrix.training.sweeps.processes import Process, this_process
+from separatrix.training.sweeps.reading import BROKEN, LISTED, Begun, Reading, Stored
 from separatrix.training.sweeps.schema import ADD_CELL, ENDED, FIND_CELL, RUNNING, WAITING
-from separatrix.training.sweeps.stored import Stored
 
 if TYPE_CHECKING:
     from separatrix.models.stored.run import Run
@@ -31,7 +30,36 @@ if TYPE_CHECKING:
 __all__ = ["LEASE", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 
 
-class Store(Claims):
+LEASE = 60.0
+"""Seconds after which the claims of an owner that has not told of itself are free."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who has claimed runs."""
+
+    name: str
+    process: Process
+    version: str
+    """Of its code."""
+    file: int
+    """The number of the store's file as it opened it: a copy has another."""
+    since: float
+    beaten: float
+    """When it last told of itself."""
+
+    def works_on(self, file: int) -> bool:
+        """Whether its process lives on this machine and writes to this file."""
+        return self.process.here and not self.process.dead and self.file == file
+
+    def gone(self, file: int) -> bool:
+        """Whether its claims are free: its process is dead, works on the file that this one is a
+        copy of, or has been silent for too long.
+        """
+        return (self.process.here and not self.works_on(file)) or time.time() - self.beaten > LEASE
+
+
+class Store(Reading):
     """A store of runs. Every method raises StoreError, in one line, where the file cannot be read
     or written; what was stored before stays as it was.
     """
@@ -39,7 +67,8 @@ class Store(Claims):
     def __init__(self, database: Database, version: str) -> None:
         self._database = database
         self.version = version
-        self._names = set()
+        self._names: set[str] = set()
+        """Of the owners that claimed something through this object."""
         self.note = ""
         """What a user should know of the file before it is used; "" where nothing is strange."""
         try:
@@ -134,6 +163,85 @@ class Store(Claims):
             other = f"status IN {ENDED} AND version <> ?"
             return _begin_anew(connection, other, self.version, _listed(keys))
 
+    # ---- who trains what
+
+    def take_up(self, keys: Sequence[str], owner: str) -> tuple[list[str], list[Begun]]:
+        """Claims those of some runs that nobody else trains and that have not ended, and at once
+        whatever is free of the packs with a checkpoint that one of them was in: two processes never
+        go on with parts of one pack. What dead processes had claimed is free.
+
+        Returns those of the runs, in this order, that `owner` holds (a name that no other process
+        has), and these packs.
+        """
+        begun: list[Begun] = []
+        with self._database.transaction(lasting=False) as connection:
+            new = self._register(connection, owner)
+            for one in self.owners():
+                if one.name != owner and one.gone(self._database.number):
+                    _free(connection, one.name)
+            held = _taken(connection, keys, owner)
+            for one in self.begun(held):
+                members = _taken(connection, one.pack.keys, owner)
+                begun.append(one._replace(held=members))
+        if new:
+            # from now on the store itself says that somebody writes beside it
+            self._database.flush()
+        return held, begun
+
+    def beat(self, owner: str) -> None:
+        """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
+        with self._database.transaction(lasting=False) as connection:
+            self._register(connection, owner)
+
+    def _register(self, connection: Connection, name: str) -> bool:
+        """Says that an owner lives, and returns whether it is new."""
+        self._names.add(name)
+        new = name not in {owner.name for owner in self.owners()}
+        now = time.time()
+        connection.execute(
+            "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (name, *astuple(this_process()), self.version, self._database.number, now, now),
+        )
+        return new
+
+    def release(self, owner: str) -> None:
+        """Gives back what `owner` has claimed; checkpoints stay."""
+        with self._database.transaction(lasting=False) as connection:
+            _free(connection, owner)
+        self._names.discard(owner)
+
+    def owners(self) -> list[Owner]:
+        """Who has claimed runs, the first of them first; some may be dead."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT name, host, machine, process, started, version, file, since, beaten"
+                " FROM owners ORDER BY since, name"
+            )
+            return [Owner(row[0], Process(*row[1:5]), *row[5:]) for row in found]
+
+    def left_open(self) -> str:
+        """What it means that owners never closed the store and nothing stands in the file beside
+        it, where what is written goes first; "" where that is not so. Raises StoreError where one
+        of them still writes, or where the file is damaged.
+        """
+        path = self._database.path
+        owners = self.owners()
+        # somebody may have opened the store just now
+        if not owners or not self._database.still_alone():
+            return ""
+        for owner in owners:
+            if owner.process != this_process() and owner.works_on(self._database.number):
+                raise StoreError(
+                    f"{path}: {owner.process} writes to this store, but its -wal file was taken"
+                    " away; end that process, and what it had not stored is trained again"
+                )
+        self._database.looks_sound()
+        last = max(owners, key=lambda owner: owner.beaten)
+        return (
+            f"{path}: {last.process}, which wrote to this store last, did not close it, and no -wal"
+            " file stands beside it; what was stored last may be missing, and is trained again"
+        )
+
     # ---- what training tells
 
     def tell(self, pack: Pack, update: Update, owner: str) -> None:
@@ -224,6 +332,28 @@ class Store(Claims):
                 " SELECT id, ?2, ?3 FROM runs WHERE replaced = 0 AND key = ?1",
                 runs,
             )
+
+
+def _free(connection: Connection, name: str) -> None:
+    """Takes an owner out, with all its claims."""
+    connection.execute(
+        f"UPDATE runs SET status = '{WAITING}', owner = NULL"
+        f" WHERE owner = ? AND status = '{RUNNING}'",
+        (name,),
+    )
+    connection.execute("DELETE FROM owners WHERE name = ?", (name,))
+
+
+def _taken(connection: Connection, keys: Sequence[str], owner: str) -> list[str]:
+    """Claims what is free of some runs, and returns all of them that the owner holds."""
+    listed = _listed(keys)
+    connection.execute(
+        f"UPDATE runs SET status = '{RUNNING}', owner = ? WHERE status = '{WAITING}' AND {LISTED}",
+        (owner, listed),
+    )
+    query = f"SELECT key FROM runs WHERE status = '{RUNNING}' AND owner = ? AND {LISTED}"
+    held = {key for (key,) in connection.execute(query, (owner, listed))}
+    return [key for key in dict.fromkeys(keys) if key in held]
 
 
 def _listed(keys: Iterable[str]) -> str:

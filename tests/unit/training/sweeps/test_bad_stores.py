@@ -308,7 +308,7 @@ def test_a_store_copied_without_what_stands_beside_it(path: Path) -> None:
 def test_what_stands_beside_a_store_taken_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         writer = process(other.pid)
-        monkeypatch.setattr("separatrix.training.sweeps.claims.this_process", lambda: writer)
+        monkeypatch.setattr("separatrix.training.sweeps.store.this_process", lambda: writer)
         with Store.open(path, version="1") as store:
             store.take_up([run(1).key], "me")
             monkeypatch.undo()

@@ -23,10 +23,10 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.seeds import Spread, best_rate
 from separatrix.models.stored.run import Run
 from separatrix.training.sweeps import statistics
+from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL
 from separatrix.training.sweeps.statistics import WORDS, Counts, Measured, Rate, Summary
 from separatrix.training.sweeps.store import Store
-from separatrix.training.sweeps.stored import Stored
 
 RUN = Run(architecture="full", task="eva:n=64,V=128", seed=0, tested=100)
 PARAMETERS = 60_000

@@ -117,7 +117,7 @@ def test_a_claim_that_was_lost_tells_nothing(store: Store, monkeypatch: pytest.M
     store.add("a", alone.runs)
     store.take_up(alone.keys, "me")
     monkeypatch.setattr(
-        "separatrix.training.sweeps.claims.time.time", lambda: store.owners()[0].beaten + 61
+        "separatrix.training.sweeps.store.time.time", lambda: store.owners()[0].beaten + 61
     )
     assert store.take_up(alone.keys, "you")[0] == list(alone.keys)
     monkeypatch.undo()
@@ -137,7 +137,7 @@ def test_who_tells_in_time_keeps_its_claims(store: Store, monkeypatch: pytest.Mo
     start = store.owners()[0].beaten
     for seconds in (59, 118, 177):
         monkeypatch.setattr(
-            "separatrix.training.sweeps.claims.time.time", lambda now=start + seconds: now
+            "separatrix.training.sweeps.store.time.time", lambda now=start + seconds: now
         )
         assert store.take_up(alone.keys, "you")[0] == []
         store.beat("me")

@@ -24,8 +24,8 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.training.flops import training_flops
 from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import Engine, Work
+from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.store import Store
-from separatrix.training.sweeps.stored import Stored
 from separatrix.training.sweeps.sweep import Source, opener, read
 
 FILE = """\
