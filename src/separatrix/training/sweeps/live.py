@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True)
 class Line:
     """A cell at one moment."""
 
@@ -115,26 +114,9 @@ class Watch:
 
     def snapshot(self) -> Snapshot:
         """How it stands now."""
-        counts = Counter[str]()
-        lines = [Line(label=label, total=0) for label in self._labels]
-        steps, left = 0, 0.0
-        standing, training, best = self._store.standing(self._owner)
-        for number, status, count, step, furthest, to_do in standing:
-            line = lines[number]
-            counts[status] += count
-            line.total += count
-            steps += step
-            left += to_do
-            if status in ("running", "elsewhere"):
-                line.running += count
-                line.step = max(line.step, furthest)
-            elif status != "waiting":
-                line.ended += count
-        for number, share in training:
-            lines[number].accuracy = share
-        for number, right, due, rate in best:
-            line = lines[number]
-            line.right, line.due, line.rate = right, due, rate
+        counts, lines = self._store.standing(self._owner)
+        steps = sum(done for _, _, done, _ in counts)
+        left = sum(cost for _, _, _, cost in counts)
         said = tuple(self._said)
         self._said.clear()
         before, to_do = self._before = self._before or (steps, left)
@@ -142,14 +124,14 @@ class Watch:
         # at the pace so far, as if others stopped as early as those that are done
         longer = spent / did * left if did > 0 else None
         return Snapshot(
-            total=counts.total(),
-            **counts,
+            total=sum(count for _, count, *_ in counts),
+            **{status: count for status, count, *_ in counts},
             steps=steps - before,
             # a run that is tried again begins anew
             rate=max(0, steps - before) / spent if spent else 0.0,
             left=longer if left else 0.0,
             lines=said,
-            cells=tuple(lines),
+            cells=tuple(Line(self._labels[number], *found) for number, *found in lines),
         )
 
 

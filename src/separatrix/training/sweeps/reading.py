@@ -321,31 +321,35 @@ class Reading:
                 packs.append(Begun(Pack(tuple(runs)), data))
         return packs
 
-    def standing(self, owner: str) -> tuple[list[Any], list[Any], list[Any]]:
-        """How the watched runs (`Store.watch`) stand, by the number of their cell: cell, status,
-        runs, their steps, the most steps of one and what their rest costs, where a run that another
-        owner has claimed is "elsewhere"; cell and best accuracy of those being trained, by their
-        newest metrics; cell, right, due and learning rate of the best that is done and not damaged.
+    def standing(self, owner: str) -> tuple[list[Any], list[Any]]:
+        """How the watched runs (`Store.watch`) stand. By status: how many they are, their steps,
+        and what their rest costs; where another owner has claimed them, they are "elsewhere". By
+        number of their cell: how many they are, have ended and are trained, the most steps of one
+        being trained, and the best accuracy by newest metrics; right, due and learning rate of the
+        best that is done and not damaged.
         """
         watched = "FROM watched JOIN runs ON runs.id = watched.run"
         with self._database.reading() as connection:
             counts = connection.execute(
-                f"SELECT line, iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status)"
-                " AS word, count(*), sum(step), max(step),"
+                f"SELECT iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status) AS word,"
+                " count(*), sum(step),"
                 f" sum(iif(status IN {ENDED}, 0.0, cost * (1.0 - 1.0 * step / steps)))"
-                f" {watched} GROUP BY line, word",
+                f" {watched} GROUP BY word",
                 (owner,),
             )
-            training = connection.execute(
-                f"SELECT line, max(accuracy) {watched} JOIN metrics ON metrics.run = runs.id"
+            cells = connection.execute(
+                f"WITH now AS (SELECT line, max(accuracy) AS share {watched} JOIN metrics"
+                " ON metrics.run = runs.id"
                 " AND metrics.step = (SELECT max(step) FROM metrics WHERE run = runs.id)"
-                f" WHERE status = '{RUNNING}' GROUP BY line HAVING max(accuracy) IS NOT NULL"
+                f" WHERE status = '{RUNNING}' GROUP BY line),"
+                f" best AS (SELECT line, answered, due, learning_rate, max({_ACCURACY}) {watched}"
+                f" WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line)"
+                f" SELECT line, count(*), sum(status IN {ENDED}), sum(status = '{RUNNING}'),"
+                f" max(iif(status = '{RUNNING}', step, 0)), share, best.answered, best.due,"
+                f" best.learning_rate {watched} LEFT JOIN now USING (line)"
+                " LEFT JOIN best USING (line) GROUP BY line ORDER BY line"
             )
-            best = connection.execute(
-                f"SELECT line, answered, due, learning_rate, max({_ACCURACY})"
-                f" {watched} WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line"
-            )
-            return counts.fetchall(), training.fetchall(), [row[:4] for row in best]
+            return counts.fetchall(), cells.fetchall()
 
     def shown(
         self, sweep: str, keys: Sequence[str] | None = None
