@@ -299,23 +299,16 @@ def _mean(right: Numbers, due: Numbers) -> Fraction:
 
 
 def summary(name: str, path: Path, keys: Sequence[str] | None = None) -> Summary:
-    """What the runs of a sweep in a store show, cells in the order of their first runs. It is read
-    cell by cell from what is sealed: of a million runs in seconds. Runs are read when they are
-    asked for; with `keys` those of these runs at once, and no others. Raises StoreError.
+    """What the runs of a sweep in a store show, or those of these `keys`, cells in the order of
+    their first runs. It is read cell by cell from what is sealed: of a million runs in seconds.
+    Runs are read when they are asked for. Raises StoreError.
     """
-    runs: dict[int, Stored] = {}
     with Store.read(path) as store:
         columns, versions = store.shown(name, keys)
-        if keys is not None:
-            every = [number for _, _, ids, *_ in columns for number in ids.tolist()]
-            runs = dict(zip(every, store.numbered(every), strict=True))
 
     def load(ids: Numbers, places: Sequence[int]) -> list[Stored]:
-        wanted = ids[[*places]].tolist()
-        if keys is not None:
-            return [runs[number] for number in wanted]
         with Store.read(path) as store:
-            return store.numbered(wanted)
+            return store.numbered(ids[[*places]].tolist())
 
     found: dict[Run, list[Rate]] = {}
     for text, rate, ids, *numbers in columns:
