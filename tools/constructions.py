@@ -36,7 +36,7 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.findings.running import commit
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
+from separatrix.proofs.derivations.parts.derivation import all_right, at_once, logits_of
 from separatrix.stacks.architecture import Architecture, Mechanism, stack
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens

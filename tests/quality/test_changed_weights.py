@@ -21,7 +21,7 @@ from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.generation import due, given, logits_of, prompts_of
+from separatrix.proofs.derivations.parts.derivation import due, given, logits_of, prompts_of
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
 

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.constructions.parts.offsets import LookBack
-from separatrix.constructions.parts.placement import empty_model, softmax_head
-from separatrix.constructions.parts.readers import InPairs, Reader
-from separatrix.constructions.parts.spaces import Spaces
+from separatrix.constructions.parts.readers import InPairs, LookBack, Reader
+from separatrix.constructions.parts.spaces import Spaces, empty_model, softmax_head
 from separatrix.core.numbers.selection import selection_lead
 from separatrix.mixers import mixer as mixer_for
 from separatrix.models.model import Model, ModelConfig

@@ -30,8 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import empty_model, mixer_at
-from separatrix.constructions.parts.spaces import Spaces, put, signs
+from separatrix.constructions.parts.spaces import Spaces, empty_model, mixer_at, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model

@@ -26,7 +26,7 @@ from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import MLP, Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.generation import Logits, due, given, logits_of
+from separatrix.proofs.derivations.parts.derivation import Logits, due, given, logits_of
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 

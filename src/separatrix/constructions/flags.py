@@ -47,30 +47,75 @@ v its partner. The MLP writes a flag where y = bit - fetched is 2 or -2:
     differs = (relu(2 y - 1) - relu(2 y - 3) + relu(-2 y - 1) - relu(-2 y - 3)) / 2
 
 which is 0 for |y| <= 1/2 and 1 from 3/2 on. Layer 2 looks for it. The logits are (found, 1/2).
+
+2-Sum per query (Match2) in one full layer with one head of dimension 3 [San23].
+
+With phi(x) = (cos 2 pi x/M, sin 2 pi x/M) the score is c (cos cos - sin sin) = c cos(2 pi (x +
+x_j)/M). It is c exactly where x + x_j = 0 mod M, and at most c cos(2 pi/M) elsewhere. A blank key
+between the two, at c cos^2(pi/M), collects the weight when nothing matches: match over blank =
+blank over the best other key = c sin^2(pi/M) = G.
+
+    space     width   positions: start   x_1 .. x_n   query   embeddings: token t   start token
+    circle    2       .                  .            .       phi(t)                0
+    ask       1       .                  .            .       1                     0
+    blank     1       .                  .            .       0                     cos^2(pi/M)
+    earlier   1       0                  1            0       .                     .
+    found     1       written by attention
+
+The head, at the last token, whose token is x:
+
+    K = (cos, sin, blank)     Q = c (cos, -sin, ask)     V = earlier
+
+Its output y is the weight on earlier x_j. The logits are (1/4, y).
+
+All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
+digits, so that scores are integers over 2^48, all of which are looked at. Where M is beyond that
+grid and the format has more digits, it is 2^(1-p), and weights are float64: scores are then bounded
+by how far the points are from the circle, at most e, with both gaps at least c (sin^2(pi/M) - 2 e -
+e^2), less the rounding of the blank key. c is a power of two, the smallest that keeps both gaps,
+less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is
+exactly 0 and its score has no rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Reader, readers
-from separatrix.constructions.parts.spaces import Spaces, put, signs, step
+from separatrix.constructions.parts.spaces import (
+    SCALE,
+    Spaces,
+    empty_model,
+    fits,
+    mlp_after,
+    put,
+    signs,
+    step,
+)
 from separatrix.core.errors import SizeError
+from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import MLP, Model
+from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.balls import log_upper
+from separatrix.proofs.softmax import Match, gamma
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Equality, TwoSum
-from separatrix.theory.written import bits_for
+from separatrix.theory.written import LARGEST_MODULUS, bits_for
 
 OWN = 0.25
 """What a token holds that meets itself: with it the weight of the start token is 3/4 with the token
 alone and at most 7/12 with another match, as it is 1 and at most 1/2 for other tokens.
 """
-THRESHOLD = 85 / 128
+_BETWEEN = 85 / 128
 """Between the two, and of 7 binary digits."""
 
 _STEEP = 32.0
@@ -95,7 +140,7 @@ def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Ari
     # logits (weight + own, 85/128)
     put(model.head.weight.T[space["weight"]].T, slice(0, 1))
     put(model.head.weight.T[space["own"]].T, slice(0, 1))
-    model.head.bias[1] = THRESHOLD
+    model.head.bias[1] = _BETWEEN
 
     return model
 
@@ -125,7 +170,7 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
 def _write_threshold(mlp: MLP, space: Spaces) -> None:
     """flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4 with z = weight + own."""
     read = [(space["weight"], _STEEP), (space["own"], _STEEP)]
-    ends = _HALF_STEP - _STEEP * THRESHOLD, -_HALF_STEP - _STEEP * THRESHOLD
+    ends = _HALF_STEP - _STEEP * _BETWEEN, -_HALF_STEP - _STEEP * _BETWEEN
     step(mlp, 0, read, ends, space["flag"], -1 / (2 * _HALF_STEP))
     mlp.down.bias[space["flag"]] = 1.0
 
@@ -220,3 +265,205 @@ def _write_difference(mlp: MLP, space: Spaces) -> None:
     for unit, side in ((0, 2.0), (2, -2.0)):
         read = [(space["bit"], side), (space["fetched"], -side)]
         step(mlp, unit, read, (-1.0, -3.0), space["differs"], 0.5)
+
+
+LARGEST_WIDE = 1 << 24
+"""In wider formats, where u would allow more, memory ends it: weights and proof take gigabytes."""
+THRESHOLD = Fraction(1, 4)
+_STRONGEST = 40
+_STRONGEST_WIDE = 60
+_ROWS = 512
+_START = slice(0, 1)
+
+
+@recipe(
+    "match2",
+    TwoSum,
+    takes=(
+        f"form=query and M up to {LARGEST_MODULUS:,} (in fp64 {LARGEST_WIDE:,}); one full layer,"
+        " with 3 key dimensions and 1 value dimension"
+    ),
+)
+def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """One full layer; M up to 5,754, more in formats wider than float32. Source: [San23]."""
+    if task.form != "query":
+        raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
+    most = largest_modulus(arithmetic)
+    if arithmetic.claims and most < task.M:
+        title = arithmetic.title if most > LARGEST_MODULUS else "float32"
+        raise SizeError(
+            f"{task.spec}: in {title} the circle code tells at most M = {most:,} values"
+            " apart; use a smaller M"
+        )
+    architecture = architecture or stack([Full(heads=1, head_dim=3, value_dim=1)])
+    (reader,) = readers("match2", task, architecture, arithmetic)
+    wide = LARGEST_MODULUS < task.M and arithmetic.digits > DIGITS["fp32"]
+    # a bit less than the format has, so that 1 and all below it are held in units of the grid
+    digits = arithmetic.digits - 1 if wide else min(arithmetic.digits, DIGITS["fp32"])
+    code = (Circle.wide if wide else Circle.of)(task.M, digits)
+    scale, strength = strengthen(code, task, arithmetic)
+
+    space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
+    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
+    if wide:
+        model = model.double()
+
+    embed = model.embed.weight
+    position = model.position.weight
+    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / code.grid)
+    embed[: task.M, space["ask"]] = 1.0
+    embed[task.M, space["blank"]] = code.blank / code.grid
+    position[1 : task.n + 1, space["earlier"]] = 1.0
+
+    cos = space.first("circle", 1)
+    sin = slice(space["circle"].start + 1, space["circle"].stop)
+    reader.write(
+        model,
+        query=[(cos, strength), (sin, -strength), (space["ask"], strength)],
+        key=[(cos, scale), (sin, scale), (space["blank"], scale)],
+        value=[(space["earlier"], 1.0)],
+        target=space["found"],
+    )
+    # logits (1/4, y): the answer is 1 exactly where y exceeds 1/4
+    model.head.bias[0] = float(THRESHOLD)
+    put(model.head.weight.T[space["found"]].T, slice(1, 2))
+
+    return model
+
+
+@dataclass(frozen=True)
+class Circle:
+    """phi and the blank key in units of 1 / grid, and the gaps they leave in units of its square,
+    exact.
+    """
+
+    grid: int
+    points: NDArray[np.int64]
+    blank: int
+    match_over_blank: int
+    blank_over_rest: int
+    widest: int
+    """Largest lead of a match over the blank key."""
+    products: int
+    """Largest |cos cos| + |sin sin|."""
+
+    @classmethod
+    def of(cls, modulus: int, digits: int) -> Circle:
+        """The code for M values in multiples of 2^-digits, with the blank key halfway between the
+        lowest match and the highest other score.
+        """
+        grid = 1 << digits
+        points = circle.on_grid(modulus, grid)
+        lowest = 1 << 62
+        matched = -(1 << 62)
+        rest = -(1 << 62)
+        products = 0
+        for start in range(0, modulus, _ROWS):
+            rows = np.arange(start, min(start + _ROWS, modulus))
+            cosines = np.outer(points[rows, 0], points[:, 0])
+            sines = np.outer(points[rows, 1], points[:, 1])
+            # integers of at most 48 digits, below 2^63: no score is rounded
+            products = max(products, int((abs(cosines) + abs(sines)).max()))
+            scores = cosines - sines
+            hits = (np.arange(len(rows)), -rows % modulus)
+            lowest = min(lowest, int(scores[hits].min()))
+            matched = max(matched, int(scores[hits].max()))
+            scores[hits] = -(1 << 62)
+            rest = max(rest, int(scores.max()))
+        return cls._between(grid, points, (lowest, matched, rest, products))
+
+    @classmethod
+    def wide(cls, modulus: int, digits: int) -> Circle:
+        """The same with bounds of all scores in place of the scores: a little less sharp, without
+        a table of pairs.
+        """
+        grid = 1 << digits
+        points = circle.on_grid(modulus, grid)
+        off = circle.farthest(points.astype(np.float64), scale=float(grid))
+        bounds = circle.pairs(off, off, modulus)
+        square = grid * grid
+        scores = (
+            math.floor(bounds.lowest_match * square),
+            math.ceil(bounds.highest_match * square),
+            math.ceil(bounds.highest_rest * square),
+            math.ceil(bounds.products * square),
+        )
+        return cls._between(grid, points, scores)
+
+    @classmethod
+    def _between(
+        cls, grid: int, points: NDArray[np.int64], scores: tuple[int, int, int, int]
+    ) -> Circle:
+        """With the lowest and the highest score of a match, the highest other one, and the largest
+        products.
+        """
+        lowest, matched, rest, products = scores
+        # halfway, rounded to the grid; as a score it counts in units of its square
+        blank = (lowest + rest + grid) // (2 * grid)
+        return cls(
+            grid=grid,
+            points=points,
+            blank=blank,
+            match_over_blank=lowest - blank * grid,
+            blank_over_rest=blank * grid - rest,
+            widest=matched - blank * grid,
+            products=products,
+        )
+
+
+def largest_modulus(arithmetic: Arithmetic) -> int:
+    """The largest M that is built, with a proof, in an arithmetic."""
+    if arithmetic.digits <= DIGITS["fp32"]:
+        return LARGEST_MODULUS
+    # pi / sqrt(5 u), at least that of float32
+    return min(LARGEST_WIDE, int(math.pi * math.sqrt(2.0**arithmetic.digits / 5)))
+
+
+def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[float, float]:
+    """Powers of two that keys and queries are multiplied by, whose product is the smallest c >= 1
+    that leaves both gaps at ln(8n). Raises SizeError when none does; of weights of which nothing is
+    claimed c is as large as it may get.
+    """
+    # n e^-G <= 1/8 once G >= ln(8n)
+    needed = log_upper(8 * task.n)
+    # two products to a score; on a grid of few digits their sum is held as it is
+    digits = 2 * (code.grid.bit_length() - 1) + 1
+    error = gamma(2, arithmetic.summed) if digits > arithmetic.summed_digits else Fraction(0)
+    most = _strongest(arithmetic)
+    for exponent in range(most + 1):
+        unit = Fraction(1 << exponent, code.grid * code.grid)
+        match = Match(
+            earlier=task.n,
+            match_over_blank=code.match_over_blank * unit,
+            blank_over_rest=code.blank_over_rest * unit,
+            widest=code.widest * unit,
+            score_error=error * code.products * unit,
+            arithmetic=arithmetic,
+        )
+        if min(match.gaps()) >= needed and match.without() < THRESHOLD < match.with_match():
+            return _shared_out(exponent, arithmetic)
+    if not arithmetic.claims:
+        return _shared_out(most, arithmetic)
+    raise SizeError(
+        f"{task.spec}: no scale of the scores keeps the gaps in {arithmetic.title}; use a smaller n"
+        " or M"
+    )
+
+
+def _room(arithmetic: Arithmetic) -> int:
+    """The largest exponent of a factor of cosines that are stored."""
+    return int(math.log2(arithmetic.large)) - 1
+
+
+def _strongest(arithmetic: Arithmetic) -> int:
+    """The largest exponent of c: keys and queries are stored."""
+    wide = arithmetic.digits > DIGITS["fp32"]
+    return min(_STRONGEST_WIDE if wide else _STRONGEST, 2 * _room(arithmetic))
+
+
+def _shared_out(exponent: int, arithmetic: Arithmetic) -> tuple[float, float]:
+    """2^exponent as a factor of keys and one of queries: all of it in the queries where the format
+    has room.
+    """
+    own = 0 if exponent <= _room(arithmetic) else exponent // 2
+    return 2.0**own, 2.0 ** (exponent - own)

@@ -55,8 +55,16 @@ from __future__ import annotations
 import numpy as np
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import empty_model, mlp_after, softmax_head
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, step
+from separatrix.constructions.parts.spaces import (
+    Spaces,
+    empty_model,
+    mlp_after,
+    pick,
+    put,
+    signs,
+    softmax_head,
+    step,
+)
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic

@@ -41,6 +41,54 @@ anything. Associative recall:
     present, independent   the key is there: its value wins
     absent                 the first place, whose key is 0, wins where nothing matches: "none"
     last                   the same, and of equal keys the last one wins by the number of its pair
+
+Induction heads: what stood behind the last c tokens where they stood before, in two full layers
+(c-grams; with c = 1 recall of keys that are written once, and promised), or for c-grams in a plain
+full layer behind one of short convolutions [Wen25].
+
+B = ceil(log2 V) bits for a token, +-1, lowest first; s = 4. A start token stands before the prompt;
+it holds 0 in all of them, and so does every token for those before it that do not exist.
+
+    space      width   token t
+    code       B       bits of t
+    none       1       0, and 1 at the start token; with c = 1 alone
+    fetched    c B     written by c heads of layer 1: the codes of the tokens 1, ..., c before, and
+                       with c = 1 `none`
+    before     c B     written by the MLP of layer 1: the same, +-1 or 0 again
+    read       B       written by the attention of layer 2
+    answer     B       written by the MLP of layer 2
+
+beside those that tell the first layer of places (parts/readers.py). The head of layer 2:
+
+    Q x = s (code, the first c - 1 of before)    K x = s before    V x = code
+
+    score = s^2 (c B - 2 hamming), over the tokens that stand before
+
+`none`, which nobody asks for, keeps a norm of keys from making much of what is left of 0 where no
+token stands. 2-Sum per query looks up what would cancel its last token, and whether it does:
+
+    partner    B       bits of -t
+    differs    1       written by the MLP of layer 2: sum |partner - read|
+
+    Q x = s partner    K x = s before    V x = before
+
+Where none cancels, whatever is averaged differs in a bit, so that the sum is 2 at least; the logits
+are (differs, 1). As a decision every token looks up what would cancel it, and the start token holds
+2 in place of partner, since before itself it finds 0. The MLP writes 1 - sum |partner - read|, and
+one more layer looks for a token where that is 1, and elsewhere at most -1:
+
+    one        1       1 at every token
+    found      1       written by the attention of layer 3
+
+    Q x = s one        K x = 2 s differs    V x = differs
+
+in a dimension that no rotation turns, or the first one of the slowest pair. The logits are (1/4,
+found). Source: Olsson et al., In-context learning and induction heads, arXiv 2209.11895,
+for the two layers; the weights are ours.
+
+Short convolutions write `before` at once, without a start token; `one`, which is 1 at every token,
+opens them. Letters that are missing before the first tokens are 0. No place is asked for, and none
+is known: positions hold nothing.
 """
 
 from __future__ import annotations
@@ -52,23 +100,36 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions.parts.built import Recipe
-from separatrix.constructions.parts.placement import (
+from separatrix.constructions.flags import write_looking
+from separatrix.constructions.parts.built import Recipe, recipe
+from separatrix.constructions.parts.readers import (
+    InPairs,
+    LookBack,
+    Read,
+    Reader,
+    places_of,
+    write_places,
+)
+from separatrix.constructions.parts.spaces import (
     SCALE,
+    Spaces,
     empty_model,
     fits,
     mixer_at,
     mlp_after,
+    pick,
+    put,
+    signs,
     softmax_head,
+    threshold,
 )
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
 from separatrix.mixers.channels import ShortConvolutionMixer
-from separatrix.models.model import Model
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
-from separatrix.tasks import MQAR, Recall
-from separatrix.theory.written import Asked, asked_of, slots
+from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task, TwoSum
+from separatrix.theory.written import INDUCTION, Asked, asked_of, before_of, bits_for, slots
 
 KEYED = ("key", "shut", "order")
 """What a key is made of, at the token before."""
@@ -162,7 +223,7 @@ _KEYS = {
 }
 
 
-def _recipe(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
+def _looked_up(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
     return Recipe(
         name=f"carried-{task.name}" if carried else task.name,
         task=task,
@@ -197,6 +258,147 @@ def write_taps(model: Model, place: Place, one: slice, moved: Sequence[Moved]) -
         channel += count
 
 
-RECIPES = tuple(
-    _recipe(task, carried=carried) for carried in (False, True) for task in (Recall, MQAR)
+def induction(task: Task, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """Two full layers, the first with a head for each token before (default: a stack of these); a
+    third one for 2-Sum as a decision.
+    """
+    fits(task, arithmetic)
+    cancels = isinstance(task, TwoSum)
+    decides = cancels and task.form == "decision"
+    before, bits, tokens = before_of(task), bits_for(task.vocabulary), task.length + 1
+    if architecture is None:
+        architecture = stack(
+            [
+                Full(heads=before, head_dim=max(bits_for(tokens), bits + (before == 1))),
+                Full(heads=1, head_dim=before * bits + (before == 1)),
+                *[Full(heads=1, head_dim=1)] * decides,
+            ]
+        )
+    first, second, *third = slots(INDUCTION[task.name], task, architecture)
+    heads = [LookBack(first, back - 1, back) for back in range(1, before + 1)]
+    parts = places_of([first], tokens)
+    for one in heads:
+        parts |= one.asks(tokens)
+    alone = int(before == 1)
+    many = before * bits + alone
+    parts |= {"code": bits, "none": alone, "fetched": many, "before": many, "read": bits}
+    parts |= {"partner": bits, "differs": 1} if cancels else {"answer": bits}
+    space = Spaces(**parts, **({"one": 1, "found": 1} if decides else {}))
+    placed = "address" in parts
+    model = empty_model(
+        task, architecture, width=space.width, hidden=2 * many, bos=True, placed=placed
+    )
+    write_places(model, space)
+    model.embed.weight[:-1, space["code"]] = signs(task.vocabulary, bits)
+    model.embed.weight[-1, space["none"]] = 1.0
+    read = slice(space["code"].start, space["none"].stop)
+    start = space["fetched"].start
+    for one in heads:
+        target = slice(start + bits * one.head, start + bits * (one.head + 1) + alone)
+        one.write(model, space, read, target)
+    threshold(mlp_after(model, first.place), space["fetched"], space["before"])
+    reader = Reader(second.place, start=second.start)
+    asked = [(space["partner" if cancels else "code"], SCALE)]
+    asked.append((space.first("before", many - bits - alone), SCALE))
+    value = space.first("before", bits) if cancels else space["code"]
+    found: Read = {"value": [(value, 1.0)], "target": space["read"]}
+    if second.slow is None:
+        reader.write(model, query=asked, key=[(space["before"], SCALE)], **found)
+    else:
+        slow = InPairs(second.slow, bits, before, tokens)
+        # behind a norm the key of no token must not be 0
+        held = many - alone * (softmax_head(model, second.place).k_norm is None)
+        key = [(space.first("before", held), SCALE)]
+        reader.write_slow(model, slow, query=asked, key=key, **found)
+    if cancels:
+        partners = -np.arange(task.vocabulary) % task.vocabulary
+        model.embed.weight[:-1, space["partner"]] = signs(partners, bits)
+        mlp = mlp_after(model, second.place)
+        _write_check(mlp, space)
+        if not decides:
+            # logits (differs, 1)
+            put(model.head.weight.T[space["differs"]].T, slice(0, 1))
+            model.head.bias[1] = 1.0
+            return model
+        # 1 - sum |partner - read|
+        mlp.down.weight[space["differs"]] *= -1.0
+        mlp.down.bias[space["differs"]] = 1.0
+        model.embed.weight[-1, space["partner"]] = 2.0
+        model.embed.weight[:, space["one"]] = 1.0
+        looking = Reader(third[0].place, start=third[0].start)
+        write_looking(model, space, looking, one="one", flag="differs")
+        # logits (1/4, found), since a sink may leave 0 of -1
+        model.head.bias[0] = 0.25
+        put(model.head.weight.T[space["found"]].T, slice(1, 2))
+        return model
+    threshold(mlp_after(model, second.place), space["read"], space["answer"])
+    first_answer = task.first_value if isinstance(task, MQAR) else 0
+    ids = first_answer + np.arange(task.answers)
+    model.head.weight[:, space["answer"]] = signs(ids, bits)
+    return model
+
+
+def _write_check(mlp: MLP, space: Spaces) -> None:
+    """differs, as in the line above."""
+    partner, read = space["partner"], space["read"]
+    pick(mlp.up.weight, [(partner, 1.0), (partner, -1.0)])
+    pick(mlp.up.weight, [(read, -1.0), (read, 1.0)])
+    mlp.down.weight[space["differs"], : 2 * (read.stop - read.start)] = 1.0
+
+
+@recipe(
+    "cgram",
+    CGram,
+    takes=(
+        "one full layer with c ceil(log2 V) key and ceil(log2 V) value dimensions, behind a layer"
+        " of short convolutions with conv >= c + 1 and as many channels as key dimensions"
+    ),
+)
+def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """A short convolution and one plain full layer."""
+    fits(task, arithmetic)
+    bits = bits_for(task.V)
+    dims = task.c * bits
+    if architecture is None:
+        taps = ShortConvolution(width=dims, conv=task.c + 1)
+        architecture = stack([taps, Full(heads=1, head_dim=dims)])
+    tap, place = (slot.place for slot in slots("cgram", task, architecture))
+    space = Spaces(code=bits, one=1, before=dims, read=bits, answer=bits)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * bits, placed=False)
+    model.embed.weight[:, space["code"]] = signs(task.V, bits)
+    model.embed.weight[:, space["one"]] = 1.0
+    start = space["before"].start
+    lands = [slice(at, at + bits) for at in range(start, start + dims, bits)]
+    moved = [Moved(space["code"], target, back) for back, target in enumerate(lands, 1)]
+    write_taps(model, tap, space["one"], moved)
+    Reader(place).write(
+        model,
+        query=[(space["code"], SCALE), (space.first("before", dims - bits), SCALE)],
+        key=[(space["before"], SCALE)],
+        value=[(space["code"], 1.0)],
+        target=space["read"],
+    )
+    threshold(mlp_after(model, place), space["read"], space["answer"])
+    model.head.weight[:, space["answer"]] = signs(task.answers, bits)
+    return model
+
+
+def _induced(task: type[Any]) -> Recipe[Any]:
+    return Recipe(
+        name=INDUCTION[task.name],
+        task=task,
+        weights=induction,
+        takes=(
+            "two full layers: the first finds the token before, or c of them by a head each, by"
+            " places or by rotations alone; the second compares c ceil(log2 of the vocabulary)"
+            " bits; for twosum with form=decision a third looks for a token that is cancelled"
+        ),
+        rounded=True,
+    )
+
+
+RECIPES = (
+    *(_looked_up(task, carried=carried) for carried in (False, True) for task in (Recall, MQAR)),
+    cgram,
+    *map(_induced, (Recall, MQAR, NoisyRecall, CGram, TwoSum)),
 )

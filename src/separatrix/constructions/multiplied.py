@@ -30,9 +30,8 @@ import torch
 from torch import Tensor
 
 from separatrix.constructions.parts.built import Recipe
-from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
-from separatrix.constructions.parts.placement import empty_model, mlp_after
-from separatrix.constructions.parts.spaces import Spaces, step
+from separatrix.constructions.parts.readers import LookBack, places_of, write_places
+from separatrix.constructions.parts.spaces import Spaces, empty_model, mlp_after, step
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack

@@ -28,9 +28,16 @@ from __future__ import annotations
 import numpy as np
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import readers
-from separatrix.constructions.parts.spaces import Spaces, signs, threshold
+from separatrix.constructions.parts.spaces import (
+    SCALE,
+    Spaces,
+    empty_model,
+    fits,
+    mlp_after,
+    signs,
+    threshold,
+)
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack

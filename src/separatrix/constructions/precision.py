@@ -3,7 +3,8 @@ which size on an input is found that it answers wrongly.
 
 Proved: the weights of that size are built for that format and their proof derived in it. Beyond,
 weights are built alike, and run without a proof. A failure that is found is one; that none was
-found proves nothing.
+found proves nothing. Of a construction that is refused the largest
+size that is not is found by building smaller ones.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 
 MOST = 1 << 12
@@ -317,3 +319,76 @@ def slope(sizes: Sequence[tuple[int, int]]) -> float | None:
     logs = np.log2([size for _, size in sizes])
     spread = logs - logs.mean()
     return float((spread @ digits) / (spread @ spread)) if spread.any() else None
+
+
+MOST_TRIED = 1 << 20
+SIZES = ("n", "input_seq_len", "m", "M", "V", "vocab_size", "K", "k", "d")
+"""Sizes that may be too large for an arithmetic, in the order in which they are tried."""
+_EXACT = 1 << 13
+"""Beyond, a limit is found to a sixty-fourth: every step builds and proves."""
+
+
+class Limit(NamedTuple):
+    """The largest value found of one size, all else fixed, at which a construction is proved."""
+
+    size: str
+    n: int
+    capped: bool
+    """Whether it was proved as far as was tried."""
+
+
+def limit(task: Task, build: Callable[[Task], object], size: str) -> Limit | None:
+    """The largest value up to the task's own, or `MOST_TRIED`, at which a size builds: halved until
+    it does, then bisected, beyond 8,192 to a sixty-fourth; so all in between are taken to build with
+    the ends, which nothing proves. None where no smaller one builds, or the task has no such size.
+    `build` raises SizeError for what is not proved.
+    """
+    own = task.sizes().get(size)
+    if not isinstance(own, int):
+        return None
+
+    def proved(value: int) -> bool | None:
+        """None where there is no such task."""
+        try:
+            other = task.with_sizes({size: value})
+        except SizeError:
+            return None
+        try:
+            build(other)
+        except SizeError:
+            return False
+        return True
+
+    high = min(own, MOST_TRIED)
+    if proved(high):
+        return Limit(size, high, capped=True)
+    low = high // 2
+    while low and not proved(low):
+        low, high = low // 2, low
+    while low and high - low > max(1, low // 64 if low >= _EXACT else 1):
+        middle = (low + high) // 2
+        held = proved(middle)
+        if held:
+            low = middle
+        elif held is None and middle + 1 < high and proved(middle + 1):
+            # some tasks have even sizes only
+            low = middle + 1
+        else:
+            high = middle
+    return Limit(size, low, capped=False) if low else None
+
+
+def limit_below(
+    task: Task,
+    architecture: Architecture | None,
+    kind: str | None,
+    arithmetic: Arithmetic | None,
+) -> Limit | None:
+    """Of a task that is not proved, the first size that is too large, and its limit; None where no
+    smaller one is proved either.
+    """
+
+    def build(other: Task) -> object:
+        return construct(other, architecture, kind, arithmetic)
+
+    return next((found for size in SIZES if (found := limit(task, build, size))), None)

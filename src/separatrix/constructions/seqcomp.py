@@ -53,9 +53,17 @@ from torch import Tensor, nn
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.carriers import write_carrier
-from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Read, Reader, readers
-from separatrix.constructions.parts.spaces import Spaces, look_up, signs, threshold
+from separatrix.constructions.parts.spaces import (
+    SCALE,
+    Spaces,
+    empty_model,
+    fits,
+    look_up,
+    mlp_after,
+    signs,
+    threshold,
+)
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack

@@ -37,24 +37,74 @@ With W bits of w, F a power of two above W and the bits of values, the head give
 
 Before the answer final = -1 lifts pairs by 2 F over the tokens t; after the last written token it
 is the other way round. Among pairs, and among the answers t, the right one leads by 2.
+
+L-SeqComp by an encoder of 1 + ceil(log2(L+1)) full layers: pointer doubling (theory.md, section
+6).
+
+Attention is not causal here. Follow the chain from the token w: it points to entry z_0 of z_1;
+entry (a, i) of z_l, of value v, points to entry (w_l, v) of z_{l+1}; an entry of z_L holds the
+final value. So index 0 of the chain is w, l the entry of z_l, and L+1 the answer. After layer 1+j
+every token points 2^j steps on, or holds what is final. All bits are +-1, lowest first; s = 8.
+
+    space     width                 (a, i) of z_l at its place   z_0       w      token t
+    row_j     ceil(log2 n_j)        bits of a if j = l-1, or 0   0         0      .
+    column    ceil(log2 N_{L-2})    bits of i                    0         0      .
+    level     ceil(log2 (L+2))      bits of l                    0         0      .
+    next_0    the same              bits of l+1                  L+1       1      .
+    final_0   1                     1 if l = L, or -1            1         -1     .
+    is_z0     1                     0                            1         0      .
+    is_w      1                     0                            0         1      .
+    one       1                     1                            1         1      .
+    w_j       ceil(log2 n_j)        .                            .         .      bits of w_j
+    value     ceil(log2 N_{L-1})    .                            .         .      bits of t
+    fetched_k, all_w, held_k, next_k, final_k: written by layers k+1, as told below
+
+In layer 1 every token fetches w, and w fetches z_0, with one head:
+
+    K x_j = s (is_w, is_z0),   Q x_i = s (one - is_w, is_w),   V x_j = (w_1, ..., w_{L-1}, value)
+
+The MLP then writes all_w, the bits of w that were fetched or, at w, its own; and held_0, the
+token's own value or, at w, the value of z_0. So every token holds a pointer: (level next_0, value
+held_0), final or not, and all of w. In layer 2 + k it is asked for and read:
+
+    K x_j = s (row_1, ..., row_{L-1}, column, level)
+    Q x_i = s (all_w, held_k, c next_k)
+    V x_j = (held_k, next_k, final_k)
+
+A pointer that is final asks for a level that no entry has, and reads anything; the MLP keeps what
+it held:
+
+    x_{k+1} = x_k where final_k = 1, or y cut to +-1: written as the sum of
+    relu(2 y + 1 - 4 (1 + f)) - relu(2 y - 1 - 4 (1 + f)),   f = final_k,
+    relu(2 x + 1 - 4 (1 - f)) - relu(2 x - 1 - 4 (1 - f)),   and -1
+
+of which one line is 0 and the other 0 or 2. After 1 + ceil(log2(L+1)) layers w holds the answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import torch
 from torch import Tensor
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import (
+from separatrix.constructions.parts.spaces import (
     SCALE,
+    Spaces,
     empty_model,
     fits,
     mlp_after,
+    pick,
+    put,
+    signs,
     softmax_head,
+    step,
+    threshold,
 )
-from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
 from separatrix.constructions.seqcomp import written_entries
-from separatrix.models.model import Model
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
@@ -181,3 +231,140 @@ def write_head(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> No
     lift = float(1 << bits_for(bits + 2))
     weight[first:, space["final"]] = -lift
     weight[: inner.answers, space["final"]] = lift
+
+
+LARGER = 2 * SCALE
+"""s: a power of two, so that scores are exact."""
+
+
+@recipe(
+    "encoder",
+    SeqComp,
+    takes=(
+        "1 + ceil(log2(L+1)) full layers with causal=false, with a key dimension for each bit of w,"
+        " of N_{L-2} values and of L+2 levels"
+    ),
+)
+def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """1 + ceil(log2(L+1)) full layers that are not causal."""
+    fits(task, arithmetic)
+    rounds = bits_for(task.L + 1)
+    space = encoder_spaces(task)
+    keys = max(2, sum(space.widths()[name] for name in asked_with(task)))
+    widths = space.widths()
+    values = max(widths["fetched"], widths["fetched_1"])
+    if architecture is None:
+        part = Full(heads=1, head_dim=max(keys, values), causal=False)
+        architecture = stack([part] * (1 + rounds))
+    first, *rest = (slot.place for slot in slots("encoder", task, architecture))
+    model = empty_model(task, architecture, width=space.width, hidden=4 * values)
+    write_embeddings(task, model, space)
+
+    head = softmax_head(model, first)
+    pick(head.k.weight, [(space["is_w"], LARGER), (space["is_z0"], LARGER)])
+    pick(head.q.weight, [(space["one"], LARGER), (space["is_w"], LARGER)])
+    # one - is_w
+    pick(head.q.weight, [(space["is_w"], -LARGER)])
+    own = [space[name] for name in [*parts(task, "w"), "value"]]
+    pick(head.v.weight, [(part, 1.0) for part in own])
+    put(head.o.weight, space["fetched"])
+    write_first(mlp_after(model, first), task, space)
+    for number, place in enumerate(rest):
+        head = softmax_head(model, place)
+        held, following, final = (space[f"{name}_{number}"] for name in ("held", "next", "final"))
+        pick(head.k.weight, [(space[name], LARGER) for name in asked_with(task)])
+        asked = space.first(f"held_{number}", bits_for(columns(task)))
+        pick(
+            head.q.weight,
+            [(space["all_w"], LARGER), (asked, LARGER), (following, LARGER * tag(task))],
+        )
+        pick(head.v.weight, [(held, 1.0), (following, 1.0), (final, 1.0)])
+        fetched = space[f"fetched_{number + 1}"]
+        put(head.o.weight, fetched)
+        sources = [*every(held), *every(following), *every(final)]
+        targets = [
+            column
+            for name in ("held", "next", "final")
+            for column in every(space[f"{name}_{number + 1}"])
+        ]
+        mlp = mlp_after(model, place)
+        for unit, (y, x, target) in enumerate(zip(every(fetched), sources, targets, strict=True)):
+            # 4 (1 + f) and 4 (1 - f)
+            choose(mlp, 4 * unit, [(y, 4.0, 4.0), (x, 4.0, -4.0)], target, final.start)
+    model.head.weight[:, space[f"held_{rounds}"]] = signs(task.answers, bits_for(task.answers))
+    return model
+
+
+def parts(task: SeqComp, name: str) -> list[str]:
+    """The spaces of the parts of w."""
+    return [f"{name}_{number}" for number in range(1, task.L)]
+
+
+def every(space: slice) -> range:
+    """The coordinates of a space."""
+    return range(space.start, space.stop)
+
+
+def encoder_spaces(task: SeqComp) -> Spaces:
+    """The residual stream, as in the table above."""
+    of_w = [bits_for(count) for count in task.branching]
+    value = bits_for(task.answers)
+    level = bits_for(task.L + 2)
+    found = dict(zip(parts(task, "row"), of_w, strict=True))
+    found |= {"column": bits_for(columns(task)), "level": level, "is_z0": 1, "is_w": 1, "one": 1}
+    found |= dict(zip(parts(task, "w"), of_w, strict=True))
+    found |= {"value": value, "fetched": sum(of_w) + value, "all_w": sum(of_w)}
+    for number in range(bits_for(task.L + 1) + 1):
+        if number:
+            found[f"fetched_{number}"] = value + level + 1
+        found |= {f"held_{number}": value, f"next_{number}": level, f"final_{number}": 1}
+    return Spaces(**found)
+
+
+def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
+    """What every position and every token holds (the table above)."""
+    position = model.position.weight
+    embed = model.embed.weight
+    level_bits = signs(task.L + 2, bits_for(task.L + 2))
+    write_addresses(task, position, space, level_bits)
+    for level, entries, *_ in written_entries(task):
+        position[entries, space["next_0"]] = level_bits[level + 1]
+        position[entries, space["final_0"]] = 1.0 if level == task.L else -1.0
+    position[task.position_z0, space["next_0"]] = level_bits[task.L + 1]
+    position[task.position_z0, space["final_0"]] = 1.0
+    position[task.position_z0, space["is_z0"]] = 1.0
+    position[task.position_w, space["next_0"]] = level_bits[1]
+    position[task.position_w, space["final_0"]] = -1.0
+    position[task.position_w, space["is_w"]] = 1.0
+    position[:, space["one"]] = 1.0
+    of_w = task.split_w(torch.arange(task.w_values).numpy())
+    for number, part in enumerate(of_w, 1):
+        bits = bits_for(task.branching[number - 1])
+        embed[: task.w_values, space[f"w_{number}"]] = signs(part, bits)
+    embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
+
+
+def write_first(mlp: MLP, task: SeqComp, space: Spaces) -> None:
+    """all_w: what was fetched, at w its own; held_0: its own, at w what was fetched."""
+    own = [column for name in [*parts(task, "w"), "value"] for column in every(space[name])]
+    targets = [*every(space["all_w"]), *every(space["held_0"])]
+    is_w = space["is_w"].start
+    of_w = len(every(space["all_w"]))
+    for unit, (y, x, target) in enumerate(zip(every(space["fetched"]), own, targets, strict=True)):
+        # f = 2 is_w - 1 closes what was fetched at w, or, of values, everywhere else
+        held, other = (0.0, 8.0), (8.0, -8.0)
+        if unit >= of_w:
+            held, other = (8.0, -8.0), (0.0, 8.0)
+        choose(mlp, 4 * unit, [(y, *held), (x, *other)], target, is_w)
+
+
+def choose(
+    mlp: MLP, unit: int, sources: Sequence[tuple[int, float, float]], target: int, by: int
+) -> None:
+    """Four hidden units from `unit` on: the target is one of two sources, cut to +-1. Each, a row
+    (source, a, b), is closed where a + b f is large, f the coordinate `by`.
+    """
+    for number, (source, a, b) in enumerate(sources):
+        read = [(source, 2.0), (by, -b)]
+        step(mlp, unit + 2 * number, read, (1.0 - a, -1.0 - a), target)
+    mlp.down.bias[target] = -1.0

@@ -47,8 +47,14 @@ import torch
 from torch import Tensor
 
 from separatrix.constructions.parts.built import Recipe, recipe
-from separatrix.constructions.parts.placement import empty_model, mlp_after, recurrent_head
-from separatrix.constructions.parts.spaces import Spaces, pick, put
+from separatrix.constructions.parts.spaces import (
+    Spaces,
+    empty_model,
+    mlp_after,
+    pick,
+    put,
+    recurrent_head,
+)
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.delta import DeltaNetMixer, KDAMixer

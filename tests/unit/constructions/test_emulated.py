@@ -15,7 +15,7 @@ from separatrix.constructions.emulated import ORDERS, Emulated, Order, wrong_in
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
-from separatrix.proofs.derivations.parts.generation import due
+from separatrix.proofs.derivations.parts.derivation import due
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 

@@ -16,8 +16,8 @@ from support.task_cases.seqcomp import CASE
 
 from separatrix.cards import card
 from separatrix.constructions import Built, construct
-from separatrix.constructions.encoder import spaces
 from separatrix.constructions.parts.built import built as recorded
+from separatrix.constructions.thought import encoder_spaces
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.mixers import mixer
 from separatrix.models.model import build
@@ -129,7 +129,7 @@ def test_a_stack_that_cannot_hold_it_is_refused(stack: str, message: str) -> Non
 )
 def test_edited_weights_are_refused(name: str, row: int, space: str, value: float) -> None:
     built = made(2, 4, (2,))
-    place = spaces(built.task)[space].start  # pyright: ignore[reportArgumentType]
+    place = encoder_spaces(built.task)[space].start  # pyright: ignore[reportArgumentType]
     tensor = built.model.get_parameter(name)
     assert float(tensor[row, place]) != value
     tensor[row, place] = value

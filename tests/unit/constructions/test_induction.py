@@ -25,7 +25,7 @@ from separatrix.core.numbers.selection import Slow, slow_bits
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.generation import given, logits_of
+from separatrix.proofs.derivations.parts.derivation import given, logits_of
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, Recall, Task, parse_task
 from separatrix.tasks.base.task import Tokens

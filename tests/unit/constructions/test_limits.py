@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.each import each
 
-from separatrix.constructions.parts.limits import MOST, Limit, limit, limit_below
+from separatrix.constructions.precision import MOST_TRIED, Limit, limit, limit_below
 from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.stacks.architecture import Architecture
@@ -27,8 +27,8 @@ def test_the_last_size_that_builds_is_found_from_anywhere(own: int) -> None:
 
 
 def test_no_further_is_looked_than_that() -> None:
-    found = limit(Eva(n=2 * MOST, V=2), lambda task: None, "n")
-    assert found == Limit("n", MOST, capped=True)
+    found = limit(Eva(n=2 * MOST_TRIED, V=2), lambda task: None, "n")
+    assert found == Limit("n", MOST_TRIED, capped=True)
 
 
 def test_nothing_is_proved_where_nothing_builds() -> None:

@@ -14,9 +14,9 @@ import torch
 from support.construction_tools import every, refused, wrong
 
 from separatrix.constructions import construct
-from separatrix.constructions import match2 as builder
+from separatrix.constructions import flags as builder
 from separatrix.constructions.emulated import wrong_in
-from separatrix.constructions.match2 import LARGEST_WIDE, Circle
+from separatrix.constructions.flags import LARGEST_WIDE, Circle
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs import softmax
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic

@@ -14,7 +14,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.ops.maps import rotate
 from separatrix.proofs.arithmetic import FP32
-from separatrix.proofs.rotations import MOST_PLACES, single_angles, trig_off, turned
+from separatrix.proofs.circle import MOST_PLACES, single_angles, trig_off, turned
 
 LLAMA = Rotation(500_000, 128, "llama3_8_1_4_8192")
 YARN = Rotation(150_000, 64, "yarnexact_32_32_1_4096")

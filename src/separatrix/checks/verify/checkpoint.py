@@ -26,7 +26,7 @@ from separatrix.models.stored.description import (
     check_files,
 )
 from separatrix.models.stored.plain_file import plain_json, read_plain
-from separatrix.proofs.derivations.parts.generation import all_right
+from separatrix.proofs.derivations.parts.derivation import all_right
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
 

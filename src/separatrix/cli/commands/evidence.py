@@ -94,7 +94,7 @@ def built_as(
     """
     from separatrix.constructions import construct
     from separatrix.constructions.parts.built import proved_in
-    from separatrix.constructions.parts.limits import limit_below
+    from separatrix.constructions.precision import limit_below
     from separatrix.proofs.arithmetic import FP32, arithmetic
 
     wanted = None if number is None else arithmetic(number)

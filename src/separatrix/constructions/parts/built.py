@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from separatrix.constructions.parts.placement import on_grid
+from separatrix.constructions.parts.spaces import on_grid
 from separatrix.core.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, sha256

@@ -44,9 +44,8 @@ from math import cos, exp, log, log1p, sqrt
 import torch
 from torch import Tensor, nn
 
-from separatrix.constructions.parts.placement import mixer_at
 from separatrix.constructions.parts.readers import settle, write_norms
-from separatrix.constructions.parts.spaces import Spaces, pick, put
+from separatrix.constructions.parts.spaces import Spaces, mixer_at, pick, put
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer

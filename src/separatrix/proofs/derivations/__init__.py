@@ -13,9 +13,7 @@ from typing import Any
 from separatrix.proofs.derivations import (
     automaton,
     brackets,
-    counted,
     counting,
-    encoder,
     flags,
     induction,
     khop,
@@ -27,7 +25,6 @@ from separatrix.proofs.derivations import (
     question_first,
     retrieval,
     seqcomp,
-    thought,
     tracked,
 )
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
@@ -44,15 +41,12 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         neighbour,
         brackets,
         tracked,
-        counted,
         multiplied,
         automaton,
-        thought,
         lookups,
         induction,
         khop,
         counting,
-        encoder,
         qsa,
         question_first,
     )

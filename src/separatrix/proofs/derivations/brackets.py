@@ -34,7 +34,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, unrounded
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
-from separatrix.proofs.derivations.parts.overwriting import Moves, delta_head, moves
+from separatrix.proofs.derivations.parts.reflections import Moves, delta_head, moves
 from separatrix.proofs.exact import Exactly
 from separatrix.proofs.machine import RESIDUAL, Array
 from separatrix.tasks import Dyck

@@ -2,24 +2,334 @@
 with every match, and the logits it leads to. As a decision: every token counts what cancels it, the
 MLP flags it, and the last token looks for a flag. Equality of two strings: every place fetches the
 bit of its partner, the MLP flags a difference, and the last token looks for a flag.
+
+Where tokens count nothing depends on places. The M x M scores are not written down: keys are codes
+(parts/queries.py). What the layers after it read of a token puts tokens in a few classes.
+
+Where one looks, tokens are of two kinds: plain ones and flagged ones, each an enclosure with a row
+per class of them. Every flagged key outscores every plain one, so that with a flag anywhere the
+head reads flagged values, and without one it reads plain values.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.counted import around, count, reads
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Kinds, look
-from separatrix.proofs.derivations.parts.live_parts import live_of
-from separatrix.proofs.derivations.parts.reading import Reading, lead_of
-from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.entries import rounded
-from separatrix.proofs.machine import RESIDUAL, add, stacked
+from separatrix.proofs.derivations.parts.compared import at_any_distance
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
+from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must_tie
+from separatrix.proofs.derivations.parts.reading import (
+    Reading,
+    any_average,
+    lead_of,
+    numbers,
+    weighed,
+    with_sinks,
+)
+from separatrix.proofs.derivations.parts.steps import Kind, Rows
+from separatrix.proofs.derivations.parts.stream import Embedded, Stream
+from separatrix.proofs.entries import entry, rounded
+from separatrix.proofs.machine import (
+    RESIDUAL,
+    Array,
+    Enclosure,
+    Scores,
+    above,
+    add,
+    hull,
+    linear,
+    stacked,
+)
+from separatrix.proofs.softmax import Tie
 from separatrix.tasks import Equality, TwoSum
+from separatrix.tasks.base.task import Tokens
+
+_VALUES, _PLACES = slice(0, -1), slice(1, None)
+"""The start token is the last id, and stands first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What the layer leaves, before its MLP: a row per class of tokens, without an earlier match
+    and with one; and one row for the start token.
+    """
+
+    layer: Layer
+    alone: Enclosure
+    met: Enclosure
+    start: Enclosure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tied:
+    """A head whose start token alone has a value, and ties with what a token asks for."""
+
+    lead: Lead
+    """Of what ties over all others."""
+    score: float
+    """At or below the scores of all that ties, the start token's own for itself among them."""
+    value: Enclosure
+    """The start token's, one row."""
+    key_numbers: int
+
+
+def tied(
+    head: Head,
+    queries: Enclosure,
+    keys: Enclosure,
+    values: Enclosure,
+    start: Enclosure,
+    right: NDArray[np.int64],
+    where: str,
+) -> Tied:
+    """Queries, keys and values are a row for each token, `start` is the stream of the start token,
+    and `right` says for each token which one it asks for. Raises CheckFailed where that, the start
+    token and no other score the same number, unrounded, or another token has a value.
+    """
+    of_start = head.keys(start, None, where)
+    both = stacked(keys, of_start)
+    must_tie(queries, both, where)
+    lead = lead_of_rows(queries, keys, right, f"{where}, what is counted: value")
+    scores = (queries.mid * keys.mid[right]).sum(1)
+    if (queries.mid @ of_start.mid[0] != scores).any():
+        raise CheckFailed(f"{where}: the start token does not tie with a match")
+    # the start token sees itself alone: its score need only be a number
+    own = head.asked(start, None, where)
+    off = Scores(of_start, own.used, f"{where}, scores").errors(own)
+    alone = float((own.mid @ of_start.mid.T - off).min())
+    value = head.values(start, where)
+    if values.size.any() or not value.size.any():
+        raise CheckFailed(f"{where}: the value is not that of the start token alone")
+    return Tied(
+        lead=lead,
+        score=min(float(scores.min()), alone),
+        value=value,
+        key_numbers=int((queries.used & both.used).sum()),
+    )
+
+
+def count(
+    task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_], arithmetic: Arithmetic
+) -> Counted:
+    """The proof of the layer; `later` are the coordinates that anything after the head reads.
+    Raises CheckFailed where the start token does not tie with every match, or anything else is not
+    less.
+    """
+    head = part.softmax_head()
+    where = part.where
+    # a sink is one key more
+    keys = task.length + 1 + len(head.rivals)
+    at = Embedded.of(model, task.length + 1, arithmetic)
+    if len(at.embed.mid) != task.M + 1:
+        raise CheckFailed(f"a start token stands beside {len(at.embed.mid) - 1:,} of {task.M:,}")
+    start = at.start(task.M)
+    queries = _by_token(at, head, "q", head.q, where)
+    of_tokens = _by_token(at, head, "k", head.k, where)
+    values = _by_token(at, head, "v", head.v, where)
+    every = np.arange(task.M)
+    partner = (-every) % task.M
+    found = tied(head, queries, of_tokens, values, start, partner, where)
+    gap = Fraction(found.lead.least)
+    for score in head.rivals:
+        gap = min(gap, Fraction(found.score) - Fraction(score))
+    if gap <= 0:
+        raise CheckFailed(f"{where}: its sink scores no less than a match")
+    tie = Tie(keys=keys, gap=gap, arithmetic=arithmetic)
+    cancels = partner == every
+    rows, itself = _classes(at, later, cancels)
+
+    def left(base: Enclosure, matches: NDArray[np.int64], *, more: bool) -> Enclosure:
+        """With so many matches, a number per row, or, with `more`, so many or more."""
+        low = np.array([0.0 if more else -above(-tie.least(c)) for c in matches.tolist()])
+        high = np.array([above(tie.most(c)) for c in matches.tolist()])
+        output = weighed(found.value, low, high, keys, where)
+        return add(base, head.written(output, base.hull(), where), RESIDUAL)
+
+    matches = itself.astype(np.int64)
+    also: dict[str, Any] = {}
+    if cancels.any():
+        # where the token that asks is itself a match
+        also = {"weight_with_own": tie.least(1), "weight_with_own_and_match": tie.most(2)}
+    said = entry(
+        part.place,
+        counts="tokens that cancel the one that asks",
+        queries=task.M,
+        keys=keys,
+        score_gap=found.lead.gap,
+        score_error=0,
+        off_target_mass=tie.mass,
+        weight_without_match=tie.least(0),
+        weight_with_match=tie.most(1),
+        **also,
+    )
+    return Counted(
+        layer=Layer(said, "layers", found.key_numbers, head.value_numbers, head.assumes),
+        alone=left(rows, matches, more=False),
+        met=left(rows, matches + 1, more=True),
+        start=left(start, np.zeros(1, np.int64), more=False),
+    )
+
+
+def _by_token(at: Embedded, head: Head, kind: Kind, weight: Array, where: str) -> Enclosure:
+    """A query, key or value per token, wherever it stands; only the coordinates that are read are
+    put together.
+    """
+    read = (weight != 0.0).any(0)
+    rows = at.columns(read).tokens(_VALUES, _PLACES)
+    what = f"{where}, {kind}"
+    mapped = Rows((linear(rows, weight[:, read], what=what),), None)
+    (found,) = head.behind(kind, mapped, what).parts
+    return found
+
+
+def _classes(
+    at: Embedded, later: NDArray[np.bool_], cancels: NDArray[np.bool_]
+) -> tuple[Enclosure, NDArray[np.bool_]]:
+    """A row per class of values that are alike in the coordinates `later` and in whether they
+    cancel themselves, and whether those do.
+    """
+    read = at.columns(later)
+    told = cancels.astype(np.float64)
+    found = np.unique(np.column_stack([read.embed.mid[_VALUES], told]), axis=0)
+    # any token at any place, and what of these is known
+    every = add(at.embed.rows(_VALUES).hull(), at.position.rows(_PLACES).hull(), RESIDUAL)
+    some = Enclosure.point(found[:, :-1], every.arithmetic)
+    exact = replace(read, embed=some).tokens(places=_PLACES)
+    mid, rad = every.mid.repeat(len(found), 0), every.rad.repeat(len(found), 0)
+    mid[:, later], rad[:, later] = exact.mid, exact.rad
+    return every.like(mid, rad), found[:, -1] != 0.0
+
+
+def around(task: TwoSum, rng: np.random.Generator) -> Tokens:
+    """Values that cancel themselves, and any, behind what is a bit away from what would cancel
+    them: alone, behind one partner among these, and behind partners.
+    """
+    rows = []
+    for value in {0, task.M // 2, int(rng.integers(task.M))}:
+        partner = -value % task.M
+        # clearing a bit that is set leaves a value, and 0 has 1 beside it
+        near = (partner ^ 1 << bit for bit in rng.permutation(task.M.bit_length()).tolist())
+        row = np.full(task.length, next(other for other in near if other < task.M))
+        row[-1] = value
+        for partners in (0, 1, task.length - 1):
+            some = row.copy()
+            some[rng.permutation(task.length - 1)[:partners]] = partner
+            rows.append(some)
+    return np.array(rows, np.int64)
+
+
+def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.bool_]:
+    """The coordinates that the head, and the heads and MLPs of these layers read, and one MLP
+    more.
+    """
+    matrices = [model.head.weight.detach().numpy()]
+    matrices += [part.mlp["up.weight"] for part in parts if part.mlp]
+    if mlp is not None and mlp.mlp:
+        matrices.append(mlp.mlp["up.weight"])
+    for part in parts:
+        head = part.softmax_head()
+        matrices += [head.q, head.k, head.v]
+    return np.any([(matrix != 0.0).any(0) for matrix in matrices], 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kinds:
+    """What tokens hold before a layer: a row per class of plain ones, and of flagged ones."""
+
+    plain: Enclosure
+    flagged: Enclosure
+
+    def every(self) -> Enclosure:
+        return stacked(self.plain, self.flagged)
+
+
+def look(
+    model: Model, part: Live, tokens: Kinds, last: Kinds, keys: int, answers: tuple[int, int]
+) -> tuple[Layer, Fraction]:
+    """The proof of the last layer of a stack, and by how much the right logit leads at least: one
+    of `keys` tokens is flagged, or none, and the answers without and with a flag are `answers`.
+    `last` are the classes of the last token. Raises CheckFailed where the weights do not tell the
+    two apart.
+    """
+    head = part.softmax_head()
+    where = part.where
+    rotation = part.mixer.mechanism.rotation
+    # rows as they are before they are turned: no token's place is known
+    plain, flagged = (head.keys(x, "apart", where) for x in (tokens.plain, tokens.flagged))
+    queries = head.asked(last.every(), "apart", where)
+    both = Scores(stacked(plain, flagged), queries.used, f"{where}, scores")
+
+    def highest(side: int, rows: Enclosure) -> Array:
+        """Scores of each query, or of its negative, with one of these keys, which may be unlike:
+        as they should be and as computed.
+        """
+        found: list[Array] = []
+        for row in range(len(rows.mid)):
+            key = rows.rows(slice(row, row + 1))
+            off = Scores(key, queries.used, both.what).errors(queries)
+            told = at_any_distance(
+                side * queries.mid, key.mid, rotation, keys - 1, queries.arithmetic
+            )
+            score = (told.queries @ told.keys.T)[:, 0]
+            found.append(np.stack((score, score + off * (1 + 2.0**-40))))
+        return np.max(found, 0)
+
+    lowest = -highest(-1, flagged)
+    gap, least = (lowest - highest(1, plain)).min(1) * (1, 1 - 2.0**-40)
+    if not least > 0:
+        raise CheckFailed(f"{where}: a flagged token may score no more than one that is not")
+    # the other tokens' scores and outputs are numbers, whatever they are
+    every = tokens.every()
+    numbers(head, head.keys(every, None, where), where, every)
+    of_plain, of_flagged = (
+        head.values(rows, where).hull() for rows in (tokens.plain, tokens.flagged)
+    )
+    reading = Reading.of(
+        part,
+        head,
+        Lead(float(gap), float(gap - least) / 2, float(least)),
+        hull(of_plain, of_flagged),
+        queries=len(queries.mid),
+        keys=keys,
+        key_numbers=both.terms,
+        lowest=lambda: float(lowest[1].min()),
+    )
+    outputs = (
+        # a sink is one plain key more, of a value of 0
+        any_average(with_sinks(head, of_plain), reading.count, where),
+        reading.grouped(of_flagged),
+        reading.anything(),
+    )
+    none, some, any_ = (head.written(output, every.hull(), where) for output in outputs)
+    part.after(every, any_)
+    margins = (
+        lead_of(model, part.after(last.plain, none), answers[0]),
+        # a flag elsewhere, or its own
+        lead_of(model, part.after(last.every(), some), answers[1]),
+    )
+    tells = int((some.low - none.high).argmax())
+    said = entry(
+        part.place,
+        looks_for="a flagged token",
+        keys=reading.count,
+        score_gap=reading.lead.gap,
+        score_error=reading.lead.error,
+        off_target_mass=reading.mass,
+        output_without_flag=float(none.high[0, tells]),
+        output_with_flag=float(some.low[0, tells]),
+    )
+    layer = Layer(said, "layers", both.terms, head.value_numbers, head.assumes)
+    return layer, min(margins)
+
 
 _BITS = 2
 _FETCHES = "the bit at the same place of the first string"

@@ -36,9 +36,14 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, unrounded
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
-from separatrix.proofs.derivations.parts.overwriting import Moves, delta_head, moves, note_sums
 from separatrix.proofs.derivations.parts.reading import readout
-from separatrix.proofs.derivations.parts.reflections import tame
+from separatrix.proofs.derivations.parts.reflections import (
+    Moves,
+    delta_head,
+    moves,
+    note_sums,
+    tame,
+)
 from separatrix.proofs.derivations.tracked import Inputs
 from separatrix.proofs.exact import Columns, Exactly, lowest
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, lowest_bits, whole

@@ -19,9 +19,9 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations.parts.arriving import Arrival, Written, arrived
-from separatrix.proofs.derivations.parts.gates import unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.matrix_states import features
+from separatrix.proofs.derivations.parts.recurrent_maps import unit
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import arrival as arrives_at
 from separatrix.proofs.derivations.seqcomp import carry, hops

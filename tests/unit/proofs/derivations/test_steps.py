@@ -15,8 +15,8 @@ from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.proofs.arithmetic import arithmetic
+from separatrix.proofs.derivations.parts.compared import at_any_distance
 from separatrix.proofs.derivations.parts.steps import Rows, Step, own_group, squares, steps
-from separatrix.proofs.derivations.parts.turning import at_any_distance
 from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.stacks.architecture import Architecture
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.balls import exp_bounds
-from separatrix.proofs.derivations.parts.gates import each
-from separatrix.proofs.derivations.parts.recurrent_maps import Maps
+from separatrix.proofs.derivations.parts.recurrent_maps import Maps, each
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Array, Enclosure, limited, roundings, slack
 

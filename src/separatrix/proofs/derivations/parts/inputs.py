@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.core.errors import SizeError
-from separatrix.proofs.derivations.parts.derivation import Derivation
-from separatrix.proofs.derivations.parts.generation import prompts_of
+from separatrix.proofs.derivations.parts.derivation import Derivation, prompts_of
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 

@@ -52,17 +52,18 @@ from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.rwkv import DECAY, RWKV6Mixer, RWKVMixer
 from separatrix.proofs.balls import exp_bounds
 from separatrix.proofs.derivations.parts.arriving import Written
-from separatrix.proofs.derivations.parts.gates import (
+from separatrix.proofs.derivations.parts.live_parts import Live, array
+from separatrix.proofs.derivations.parts.recurrent_maps import (
+    Maps,
     each,
     exponential,
     log_sigmoid,
+    not_narrowed,
     sigmoid,
     silu,
     softplus,
     unit,
 )
-from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed
 from separatrix.proofs.derivations.parts.steps import Rotated, Rows, own_group
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Enclosure, linear, times

@@ -21,6 +21,7 @@ from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.full import FoxMixer
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import sigmoid_bounds
+from separatrix.proofs.circle import MOST_PLACES, trig_off, turned
 from separatrix.proofs.machine import (
     Array,
     Enclosure,
@@ -31,7 +32,6 @@ from separatrix.proofs.machine import (
     slack,
     times,
 )
-from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned
 
 Kind = Literal["q", "k", "v"]
 ROOTS = "reciprocal roots within 8 u of sums"
