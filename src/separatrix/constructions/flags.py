@@ -203,7 +203,7 @@ def _counting(
         query=[(space["partner"], SCALE), (space["token"], SCALE)],
         # one product for the start token, as large as those of all bits together
         key=[(space["value"], SCALE), (space["start"], SCALE * bits)],
-        value=[(space["start"], 1.0)],
+        value=space["start"],
         target=space["weight"],
     )
     return model, space, found
@@ -215,7 +215,7 @@ def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag
         model,
         query=[(space[one], SCALE)],
         key=[(space[flag], 2 * SCALE)],
-        value=[(space[flag], 1.0)],
+        value=space[flag],
         target=space["found"],
     )
 
@@ -238,7 +238,7 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
         model,
         query=[(space["place"], SCALE), (space["one"], SCALE)],
         key=[(space["place"], SCALE), (space["first"], SCALE)],
-        value=[(space["bit"], 1.0)],
+        value=space["bit"],
         target=space["fetched"],
     )
     _write_difference(mlp_after(model, first.place), space)
@@ -321,7 +321,7 @@ def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmet
         model,
         query=[(cos, strength), (sin, -strength), (space["ask"], strength)],
         key=[(cos, scale), (sin, scale), (space["blank"], scale)],
-        value=[(space["earlier"], 1.0)],
+        value=space["earlier"],
         target=space["found"],
     )
     # logits (1/4, y): the answer is 1 exactly where y exceeds 1/4

@@ -105,7 +105,6 @@ from separatrix.constructions.parts.built import Recipe, recipe
 from separatrix.constructions.parts.readers import (
     InPairs,
     LookBack,
-    Read,
     Reader,
     places_of,
     write_places,
@@ -301,7 +300,7 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     asked = [(space["partner" if cancels else "code"], SCALE)]
     asked.append((space.first("before", many - bits - alone), SCALE))
     value = space.first("before", bits) if cancels else space["code"]
-    found: Read = {"value": [(value, 1.0)], "target": space["read"]}
+    found = {"value": value, "target": space["read"]}
     if second.slow is None:
         reader.write(model, query=asked, key=[(space["before"], SCALE)], **found)
     else:
@@ -375,7 +374,7 @@ def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic
         model,
         query=[(space["code"], SCALE), (space.first("before", dims - bits), SCALE)],
         key=[(space["before"], SCALE)],
-        value=[(space["code"], 1.0)],
+        value=space["code"],
         target=space["read"],
     )
     threshold(mlp_after(model, place), space["read"], space["answer"])

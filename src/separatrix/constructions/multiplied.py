@@ -2,7 +2,7 @@
 parity, sums modulo m, permutations, elements of a group.
 
 A start token stands at place 0, the letters at 1..n; heads read the word at an offset, or that of
-the start token (parts/offsets.py). A word is a rearrangement of a few things: for every thing i and
+the start token (parts/readers.py). A word is a rearrangement of a few things: for every thing i and
 place a of its block 1 where i goes to a, else -1. Layer l multiplies r_l words; S_0 = 1 and
 S_l = r_l S_(l-1).
 

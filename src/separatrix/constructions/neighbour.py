@@ -85,7 +85,7 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
         model,
         query=[(space["pair"], SCALE), (space["one"], SCALE)],
         key=[(space["pair"], SCALE), (space["leads"], SCALE)],
-        value=[(space["bits"], 1.0)],
+        value=space["bits"],
         target=space["fetched"],
     )
     threshold(mlp_after(model, first.place), space["fetched"], space["near"])
@@ -93,7 +93,7 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
         model,
         query=[(space["bits"], SCALE), (space["one"], SCALE)],
         key=[(space["near"], SCALE), (space["tag"], SCALE * (task.d + 1))],
-        value=[(space["label"], 1.0)],
+        value=space["label"],
         target=space["read"],
     )
     threshold(mlp_after(model, second.place), space["read"], space["answer"])

@@ -3,8 +3,8 @@ which size on an input is found that it answers wrongly.
 
 Proved: the weights of that size are built for that format and their proof derived in it. Beyond,
 weights are built alike, and run without a proof. A failure that is found is one; that none was
-found proves nothing. Of a construction that is refused the largest
-size that is not is found by building smaller ones.
+found proves nothing. Of a construction that is refused the largest size that is not is found by
+building smaller ones.
 """
 
 from __future__ import annotations
@@ -339,9 +339,9 @@ class Limit(NamedTuple):
 
 def limit(task: Task, build: Callable[[Task], object], size: str) -> Limit | None:
     """The largest value up to the task's own, or `MOST_TRIED`, at which a size builds: halved until
-    it does, then bisected, beyond 8,192 to a sixty-fourth; so all in between are taken to build with
-    the ends, which nothing proves. None where no smaller one builds, or the task has no such size.
-    `build` raises SizeError for what is not proved.
+    it does, then bisected, beyond 8,192 to a sixty-fourth; so all in between are taken to build
+    with the ends, which nothing proves. None where no smaller one builds, or the task has no such
+    size. `build` raises SizeError for what is not proved.
     """
     own = task.sizes().get(size)
     if not isinstance(own, int):

@@ -79,7 +79,7 @@ import numpy as np
 import torch
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.readers import Read, Reader, readers
+from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.constructions.parts.spaces import (
     SCALE,
     Spaces,
@@ -216,7 +216,7 @@ def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: 
     if reader.latent:
         # latents are scaled by their length: entries of +-1 at every token and place
         embed[task.V :, space["value"]] = 1.0
-    read: Read = {"value": [(space["value"], 1.0)], "target": space["fetched"]}
+    read = {"value": space["value"], "target": space["fetched"]}
     if reader.asking is None:
         position = model.position.weight
         position[: task.n, space["address"]] = signs(task.n, address)
@@ -280,7 +280,7 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
         model,
         query=[(space["argument"], SCALE), (space["memory"], -SCALE)],
         key=[(space["address"], SCALE), (space["memory"], SCALE)],
-        value=[(space["value"], 1.0)],
+        value=space["value"],
         target=space["fetched"],
     )
     threshold(mlp_after(model, first), space["fetched"], space["clean"])

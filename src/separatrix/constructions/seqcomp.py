@@ -49,11 +49,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.carriers import write_carrier
-from separatrix.constructions.parts.readers import Read, Reader, readers
+from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.constructions.parts.spaces import (
     SCALE,
     Spaces,
@@ -89,23 +90,12 @@ def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     # keys as wide as values run in the fused kernel
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
     heads = readers("seqcomp", task, architecture, arithmetic)
-    first, *rest = heads
     space = Spaces(**spaces(task, dict(enumerate(heads))))
     model = model_for(task, architecture, space, heads)
     write_embeddings(task, model, space, latent=any(reader.latent for reader in heads))
-    read: Read = {
-        "value": [(space.first("value", bits_for(task.m)), 1.0)],
-        "target": space["fetched_0"],
-    }
-    if first.asking is None:
-        at = tag(space, 0)
-        first.write(model, query=[(at, -SCALE)], key=[(at, SCALE)], **read)
-    else:
-        model.embed.weight[:, space["asked_0"]] = first.asking.queries(np.array([task.position_z0]))
-        first.write_asking(model, asked=space["asked_0"], one=space["one"], **read)
-    threshold(mlp_after(model, first.place), space["fetched_0"], space["i_0"])
-    for level, reader in enumerate(rest, 1):
-        write_level(task, model, space, level=level, reader=reader, before=heads[level - 1].place)
+    for level, reader in enumerate(heads):
+        before = heads[max(level - 1, 0)].place
+        write_level(task, model, space, level=level, reader=reader, before=before)
 
     return model
 
@@ -168,10 +158,7 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces, *, latent: bool
             for name in ("row", "column"):
                 model.position.weight[:, space[name]] = 1.0
         write_positions(task, model.position.weight, space)
-    for number, part in enumerate(task.split_w(np.arange(task.w_values)), 1):
-        embed[: task.w_values, space[f"w_{number}"]] = signs(
-            part, bits_for(task.branching[number - 1])
-        )
+    write_parts(task, embed[: task.w_values], space, np.arange(task.w_values))
     embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
     if "one" in space.widths():
         embed[:, space["one"]] = 1.0
@@ -187,6 +174,12 @@ def write_positions(task: SeqComp, position: Tensor, space: Spaces) -> None:
         position[entries, space.first("row", row.shape[1])] = row
         position[entries, space.first("column", column.shape[1])] = column
         position[entries, tag(space, level)] = 1.0
+
+
+def write_parts(task: SeqComp, embed: Tensor, space: Spaces, of: NDArray[np.int64]) -> None:
+    """The parts of each w, in rows of tokens that hold them."""
+    for number, part in enumerate(task.split_w(of), 1):
+        embed[:, space[f"w_{number}"]] = signs(part, bits_for(task.branching[number - 1]))
 
 
 def entry_codes(task: SeqComp, level: int) -> tuple[Tensor, Tensor]:
@@ -206,7 +199,7 @@ def written_entries(task: SeqComp) -> Iterator[tuple[int, slice, Tensor, Tensor]
 
 def level_keys(task: SeqComp, space: Spaces, level: int) -> list[tuple[slice, float]]:
     """Address and tag of the entries of z_l."""
-    row_bits, column_bits = address_bits(task, level)
+    row_bits, column_bits = address_bits(task, level) if level else (0, 0)
     return [
         (space.first("row", row_bits), SCALE),
         (space.first("column", column_bits), SCALE),
@@ -225,29 +218,30 @@ def write_level(
     centre: float = 0.0,
 ) -> None:
     """The head and the threshold that fetch i_l; `before` is the layer that fetched i_{l-1}, as
-    numbers on both sides of `centre`.
+    numbers on both sides of `centre`. i_0 is asked for by every token alike.
     """
-    read: Read = {
-        "value": [(space.first("value", bits_for(task.entries(level))), 1.0)],
-        "target": space[f"fetched_{level}"],
-    }
+    entries = task.entries(level) if level else task.m
+    value, target = space.first("value", bits_for(entries)), space[f"fetched_{level}"]
     if reader.asking is None:
-        row = [(space[f"w_{level - 1}"], float(SCALE))] if level > 1 else []
-        query = [*row, (space[f"i_{level - 1}"], SCALE), (tag(space, level), -SCALE)]
-        reader.write(model, query=query, key=level_keys(task, space, level), **read)
+        address = [f"w_{level - 1}"] * (level > 1) + [f"i_{level - 1}"] * (level > 0)
+        query = [*((space[name], SCALE) for name in address), (tag(space, level), -SCALE)]
+        key = level_keys(task, space, level)
+        reader.write(model, query=query, key=key, value=value, target=target)
     else:
-        places = task.offset(level) + np.arange(task.entries(level))
-        fetched = space[f"fetched_{level - 1}"]
-        rows, columns = entry_codes(task, level)
-        sources = [(fetched, columns)]
-        if level > 1:
-            sources.append((space[f"w_{level - 1}"], rows))
         asked = space[f"asked_{level}"]
-        # the units before are those of the threshold
-        start = 2 * (fetched.stop - fetched.start)
-        table = reader.asking.queries(places)
-        look_up(mlp_after(model, before), sources, asked, table, start=start, centre=centre)
-        reader.write_asking(model, asked=asked, one=space["one"], **read)
+        if level:
+            fetched = space[f"fetched_{level - 1}"]
+            rows, columns = entry_codes(task, level)
+            sources = [(fetched, columns)]
+            if level > 1:
+                sources.append((space[f"w_{level - 1}"], rows))
+            # the units before are those of the threshold
+            start = 2 * (fetched.stop - fetched.start)
+            table = reader.asking.queries(task.offset(level) + np.arange(entries))
+            look_up(mlp_after(model, before), sources, asked, table, start=start, centre=centre)
+        else:
+            model.embed.weight[:, asked] = reader.asking.queries(np.array([task.position_z0]))
+        reader.write_asking(model, asked=asked, one=space["one"], value=value, target=target)
     threshold(mlp_after(model, reader.place), space[f"fetched_{level}"], space[f"i_{level}"])
 
 
@@ -292,7 +286,7 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
             model,
             query=[(source, SCALE), (tag(space, 1), -SCALE)],
             key=level_keys(task, space, 1),
-            value=[(space.first("value", early), 1.0)],
+            value=space.first("value", early),
             target=space["early"],
         )
         threshold(mlp_after(model, full[0].place), space["early"], space["early_1"])

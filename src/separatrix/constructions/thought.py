@@ -86,7 +86,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from separatrix.constructions.parts.built import recipe
@@ -103,7 +102,7 @@ from separatrix.constructions.parts.spaces import (
     step,
     threshold,
 )
-from separatrix.constructions.seqcomp import written_entries
+from separatrix.constructions.seqcomp import write_parts, written_entries
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -207,13 +206,8 @@ def write_tokens(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> 
     first = inner.vocabulary
     # a row for each pair: w counts in steps of the values
     w, value = np.divmod(np.arange(inner.w_values * columns(inner)), columns(inner))
-    for tokens, of in (
-        (slice(0, inner.w_values), np.arange(inner.w_values)),
-        (slice(first, None), w),
-    ):
-        for number, part in enumerate(inner.split_w(of), 1):
-            bits = bits_for(inner.branching[number - 1])
-            embed[tokens, space[f"w_{number}"]] = signs(part, bits)
+    write_parts(inner, embed[: inner.w_values], space, np.arange(inner.w_values))
+    write_parts(inner, embed[first:], space, w)
     embed[first:, space["held"]] = signs(value, bits_for(columns(inner)))
     embed[: inner.answers, space["value"]] = signs(inner.answers, bits_for(inner.answers))
 
@@ -337,10 +331,7 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
     position[task.position_w, space["final_0"]] = -1.0
     position[task.position_w, space["is_w"]] = 1.0
     position[:, space["one"]] = 1.0
-    of_w = task.split_w(torch.arange(task.w_values).numpy())
-    for number, part in enumerate(of_w, 1):
-        bits = bits_for(task.branching[number - 1])
-        embed[: task.w_values, space[f"w_{number}"]] = signs(part, bits)
+    write_parts(task, embed[: task.w_values], space, np.arange(task.w_values))
     embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
 
 

@@ -65,7 +65,7 @@ from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.tracking import Tracked, arrangements, tracked
+from separatrix.tasks.tracking import arrangements, tracked
 from separatrix.theory.solves.states import MOST_THINGS
 from separatrix.theory.written import slots
 
@@ -172,67 +172,54 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
     """Weights that follow what `task` moves in one layer (default: a stack of just that)."""
     moved = tracked(task)
     assert moved is not None
-    if moved.order == 2:
-        return _flip(task, moved, architecture)
-    if moved.things > MOST_THINGS:
+    # k = 1, v = 1/2, and b = 2 for tokens that exchange the two things
+    flips = moved.order == 2
+    if moved.things > MOST_THINGS and not flips:
         raise SizeError(
             f"{task.spec}: it moves {moved.things:,} things, and this construction follows at most"
             f" {MOST_THINGS}"
         )
     keys, values = 2 * moved.things, len(moved.followed)
+    updates = 1 if flips else moved.swaps
     if architecture is None:
-        part = DeltaProduct(
-            heads=1, head_dim=keys, value_dim=values, householders=moved.swaps, negative=True
-        )
+        part = DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)
+        if not flips:
+            part = DeltaProduct(
+                heads=1, head_dim=keys, value_dim=values, householders=updates, negative=True
+            )
         architecture = stack([part])
     ((place, *_),) = slots(task.name, task, architecture)
     tokens, answers = moved.tables
-    changes = Exchanges.of(tokens, moved.swaps)
-    space = Spaces(one=1, turns=moved.swaps, moved=moved.swaps * moved.things, read=values)
+    changes = Exchanges.of(tokens, updates)
+    parts = {"read": 1} if flips else {"moved": updates * moved.things, "read": values}
+    space = Spaces(one=1, turns=updates, **parts)
     model = empty_model(task, architecture, width=space.width, hidden=0, placed=False)
     model.embed.weight[:, space["one"]] = 1.0
     model.embed.weight[:, space["turns"]] = changes.turns
-    model.embed.weight[:, space["moved"]] = changes.moved.flatten(1)
     mixer = recurrent_head(model, place)
-    first, second, N = shares(moved.blocks)
-    for update in range(moved.swaps):
-        write_exchange(mixer, space, moved.things, moved.followed, update)
+    for update in range(updates):
         turn = space["turns"].start + update
         write_gate(mixer, update, slice(turn, turn + 1))
-    idle(mixer, range(moved.swaps, mixer.updates), space["one"])
-    write_query(mixer, space, [*first, *second])
+    # updates beyond these have keys of 0, and gates that are shut
+    idle(mixer, range(updates, mixer.updates), space["one"])
     keep(mixer)
+    if flips:
+        mixer.k.weight[0, space["one"]] = 1.0
+        mixer.v.weight[0, space["one"]] = 0.5
+        shares_, N = [1], 1
+        # the first thing stands where it was, or not
+        codes = answers[:, :1]
+    else:
+        model.embed.weight[:, space["moved"]] = changes.moved.flatten(1)
+        for update in range(updates):
+            write_exchange(mixer, space, moved.things, moved.followed, update)
+        first, second, N = shares(moved.blocks)
+        shares_ = [*first, *second]
+        sums, followed = np.add(first, second), list(moved.followed)
+        codes = sums[answers[:, followed]] - sums[followed]
+    write_query(mixer, space, shares_)
     put(mixer.o.weight, space["read"], factor=float(N))
-    sums = np.array(first) + np.array(second)
-    followed = list(moved.followed)
-    codes = sums[answers[:, followed]] - sums[followed]
     nearest(model, space["read"], torch.from_numpy(codes).float())
-    return model
-
-
-def _flip(task: Task, moved: Tracked, architecture: Architecture | None) -> Model:
-    """k = 1, v = 1/2, and b = 2 for tokens that exchange the two things."""
-    architecture = architecture or stack(
-        [DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)]
-    )
-    ((place, *_),) = slots(task.name, task, architecture)
-    tokens, answers = moved.tables
-    changes = Exchanges.of(tokens, 1)
-    space = Spaces(one=1, turns=1, read=1)
-    model = empty_model(task, architecture, width=space.width, hidden=0, placed=False)
-    model.embed.weight[:, space["one"]] = 1.0
-    model.embed.weight[:, space["turns"]] = changes.turns
-    mixer = recurrent_head(model, place)
-    mixer.k.weight[0, space["one"]] = 1.0
-    mixer.v.weight[0, space["one"]] = 0.5
-    write_gate(mixer, 0, space["turns"])
-    # updates beyond the first have keys of 0, and gates that are shut
-    idle(mixer, range(1, mixer.updates), space["one"])
-    write_query(mixer, space, [1])
-    keep(mixer)
-    put(mixer.o.weight, space["read"])
-    # the first thing stands where it was, or not
-    nearest(model, space["read"], torch.from_numpy(answers[:, :1]).float())
     return model
 
 

@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from math import cos, exp, log, log1p, sqrt
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from separatrix.constructions.parts.readers import settle, write_norms
 from separatrix.constructions.parts.spaces import Spaces, mixer_at, pick, put
@@ -52,9 +52,7 @@ from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.decayed import BASE, GLAMixer, HGRN2Mixer, RetNetMixer
-from separatrix.mixers.delta import KDAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
-from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Place
 
@@ -128,41 +126,37 @@ def _pair(mixer: RecurrentMixer, scale: float) -> tuple[int, float, float, float
     """The key's dimension, its number at `here`, the query's at `last`, and what v arrives as."""
     sizes = mixer.mechanism.sizes()
     product = scale * scale
+    taylor, normalised = TAYLOR**2, sizes.get("normaliser", False)
     match mixer.mechanism.name:
         case "linear" | "loglinear" if sizes["feature"] == "elu":
-            normalised = sizes.get("normaliser", False)
             return 0, STEEP, 0.0, (1.0 if normalised else STEEP) * _level(mixer)
         case "linear" if sizes["feature"] == "taylor":
-            s = TAYLOR**2
-            return (
-                0,
-                TAYLOR,
-                TAYLOR,
-                1.0 if mixer.mechanism.sizes()["normaliser"] else 1 + s + s * s / 2,
-            )
-        case "linear":
-            return 0, scale, scale, 1.0 if sizes["normaliser"] else product
-        case "deltanet" | "gdn" | "kda" | "deltaproduct":
-            return 0, scale, scale, 1.0 if sizes["negative"] else 0.5
+            weight = 1.0 if normalised else 1 + taylor + taylor * taylor / 2
+            return 0, TAYLOR, TAYLOR, weight
         case "hgrn2":
             return 0, -SATURATED, FAR, FAR / (1 + exp(-FAR))
-        case "lightning":
-            return 0, scale, scale, product * exp(-(2.0 ** (-8.0 / mixer.heads)))
         case "retnet":
             assert isinstance(mixer, RetNetMixer)
             pair = mixer.head_dim // 2 - 1
             angle = Rotation(BASE, mixer.head_dim).frequencies[pair]
             return pair, scale, scale, product * exp(log1p(-(2.0**-5))) * cos(angle)
+        case "linear" if normalised:
+            weight = 1.0
+        case "deltanet" | "gdn" | "kda" | "deltaproduct":
+            weight = 1.0 if sizes["negative"] else 0.5
+        case "lightning":
+            weight = product * exp(-(2.0 ** (-8.0 / mixer.heads)))
         case "mamba2":
-            return 0, scale, scale, product * LN2
+            weight = product * LN2
         case "mlstm":
-            return 0, scale, scale, 1.0
+            weight = 1.0
         case "loglinear" if sizes["base"] == "gdn":
-            return 0, scale, scale, 0.5 * LN2
+            weight = 0.5 * LN2
         case "loglinear":
-            stepped = LN2 if sizes["base"] == "mamba2" else 1.0
-            return 0, scale, scale, product * _level(mixer) * stepped
-    return 0, scale, scale, product
+            weight = product * _level(mixer) * (LN2 if sizes["base"] == "mamba2" else 1.0)
+        case _:
+            weight = product
+    return 0, scale, scale, weight
 
 
 def _level(mixer: RecurrentMixer) -> float:
@@ -178,22 +172,14 @@ def _used_channels(mixer: RecurrentMixer) -> Tensor:
 
 def _keep(mixer: RecurrentMixer) -> None:
     """Decays of head 0 that are 1 up to e^-32."""
-    head = slice(0, mixer.head_dim)
-    if isinstance(mixer, GLAMixer):
-        mixer.a.up.bias[head] = KEEP
-    elif isinstance(mixer, KDAMixer):
-        mixer.get_parameter("a.up.bias")[head] = -KEEP
-    elif isinstance(mixer, RWKVMixer | RWKV6Mixer):
-        mixer.w.up.bias[head] = -KEEP
-    elif isinstance(mixer, MLSTMMixer):
-        mixer.f.bias[0] = KEEP
-    else:
-        parameters: dict[str, nn.Parameter] = dict(mixer.named_parameters())
-        # one step for all: gates that are a bias, and rates where the step is a factor, too
-        if "a.bias" in parameters:
-            parameters["a.bias"][0] = -KEEP
-        elif "rate" in parameters:
-            parameters["rate"][0] = -KEEP
+    maps = dict(mixer.named_parameters())
+    # the first that it has: gates that are a bias, and rates where the step is a factor, too
+    for name in ("w.up.bias", "a.up.bias", "f.bias", "a.bias", "rate"):
+        if name in maps:
+            dims = mixer.head_dim if ".up." in name else 1
+            opens = isinstance(mixer, GLAMixer | MLSTMMixer)
+            maps[name][:dims] = KEEP if opens else -KEEP
+            return
 
 
 def _convolved(mixer: Mixer, space: Spaces, source: slice) -> Handed:

@@ -38,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -71,13 +71,6 @@ KEPT = 1024.0
 _ROOM = 4096.0
 """1 over the weight that all keys together may have beside the one asked for."""
 Rows = Sequence[tuple[slice, float]]
-
-
-class Read(TypedDict):
-    """What a head reads, and where it writes that."""
-
-    value: Rows
-    target: slice
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ class Reader:
     latent: bool = False
     """Whether keys and values are maps of a latent that a norm scales."""
 
-    def write(self, model: Model, *, query: Rows, key: Rows, value: Rows, target: slice) -> None:
+    def write(self, model: Model, *, query: Rows, key: Rows, value: slice, target: slice) -> None:
         """Head 0 compares these coordinates, and adds the values of what it reads to `target`."""
         if self.latent:
             write_latent(model, self.place, query=query, key=key, value=value, target=target)
@@ -160,7 +153,7 @@ class Reader:
         *,
         query: Rows,
         key: Rows,
-        value: Rows,
+        value: slice,
         target: slice,
     ) -> None:
         """The same in the slowest pairs. Queries turn to the middle of what lies between tokens,
@@ -192,7 +185,7 @@ class Reader:
         self._write_rest(model, value, target)
 
     def write_asking(
-        self, model: Model, *, asked: slice, one: slice, value: Rows, target: slice
+        self, model: Model, *, asked: slice, one: slice, value: slice, target: slice
     ) -> None:
         """Head 0 asks with `asked`; `one` is 1 at every token."""
         assert self.asking is not None
@@ -211,9 +204,9 @@ class Reader:
         write_norms(mixer, self.asking.pairs, math.sqrt(length))
         self._write_rest(model, value, target)
 
-    def _write_rest(self, model: Model, value: Rows, target: slice) -> None:
+    def _write_rest(self, model: Model, value: slice, target: slice) -> None:
         mixer = softmax_head(model, self.place)
-        pick(mixer.v.weight, value)
+        pick(mixer.v.weight, [(value, 1.0)])
         put(mixer.o.weight, target, factor=2.0 if mixer.gate is not None else 1.0)
         settle(mixer)
 
@@ -236,7 +229,7 @@ def write_latent(
     *,
     query: Rows = (),
     key: Rows = (),
-    value: Rows = (),
+    value: slice,
     target: slice,
 ) -> LatentMixer:
     """Head 0 of latent attention. The latent holds the key and the value, numbers of +-1 at every
@@ -245,9 +238,9 @@ def write_latent(
     mixer = mixer_at(model, place)
     assert isinstance(mixer, LatentMixer)
     pick(mixer.q.weight, query)
-    pick(mixer.c.weight, [(space, 1.0) for space, _ in (*key, *value)])
+    pick(mixer.c.weight, [(space, 1.0) for space, _ in (*key, (value, 1.0))])
     keys = sum(space.stop - space.start for space, _ in key)
-    values = sum(space.stop - space.start for space, _ in value)
+    values = value.stop - value.start
     factors = [factor for space, factor in key for _ in range(space.stop - space.start)]
     for row, factor in enumerate(factors):
         mixer.k.weight[row, row] = factor
