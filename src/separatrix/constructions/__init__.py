@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.constructions import (
-    automaton,
     brackets,
     counting,
     flags,
@@ -49,7 +48,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         tracked.swaps,
         *counting.RECIPES,
         *multiplied.RECIPES,
-        automaton.automaton,
+        multiplied.automaton,
         thought.thought,
         retrieval.index,
         *lookups.RECIPES,

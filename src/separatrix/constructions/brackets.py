@@ -64,11 +64,10 @@ from separatrix.constructions.parts.spaces import (
     step,
 )
 from separatrix.constructions.tracked import keep
-from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
-from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import DeltaNet, Linear
 from separatrix.tasks import Dyck, Recall
 from separatrix.theory.solves.states import Needed
@@ -109,36 +108,52 @@ def brackets(task: Dyck, architecture: Architecture | None, arithmetic: Arithmet
     )
     hidden = max(needed.slots + 2, 4 + 2 * needed.bits)
     model = empty_model(task, architecture, width=space.width, hidden=hidden, placed=False)
-    _embed(task, model, space)
-    _count(recurrent_head(model, counter), space)
+    table = model.embed.weight
+    table[:, space["kind"]] = signs(task.k, needed.bits).repeat(2, 1)
+    table[: task.k, space["open"]] = 1.0
+    table[task.k :, space["close"]] = 1.0
+    table[:, space["one"]] = 1.0
+    one, slot, shut = {"one": 1.0}, {"slot": 1.0}, {"open": 1.0, "close": -1.0}
+    _write_head(model, counter, space, one, one, shut, "depth", {})
     _find_slot(mlp_after(model, counter), space, needed)
-    _hold(recurrent_head(model, holder), space)
+    _write_head(model, holder, space, slot, slot, {"kind": 1.0}, "top", shut)
     _compare(mlp_after(model, holder), space, needed)
-    _keep_flag(recurrent_head(model, flag), space)
-    _measure(mlp_after(model, flag), space)
+    # key wrong, of length 1 or 0; a 1 is written and read
+    always = {"open": 1.0, "close": 1.0}
+    _write_head(model, flag, space, one, {"wrong": 1.0}, one, "dead", always)
+    # |depth|
+    mlp = mlp_after(model, flag)
+    for unit, sign in enumerate((1.0, -1.0)):
+        mlp.up.weight[unit, space["depth"]] = sign
+        mlp.down.weight[space["off"], unit] = 1.0
     for fault in ("dead", "off"):
         model.head.weight[0, space[fault]] = 2.0
     model.head.bias[1] = 1.0
     return model
 
 
-def _embed(task: Dyck, model: Model, space: Spaces) -> None:
-    """Both brackets of a kind hold its bits; which one it is, and a 1."""
-    table = model.embed.weight
-    bits = space["kind"].stop - space["kind"].start
-    table[:, space["kind"]] = signs(task.k, bits).repeat(2, 1)
-    table[: task.k, space["open"]] = 1.0
-    table[task.k :, space["close"]] = 1.0
-    table[:, space["one"]] = 1.0
-
-
-def _count(mixer: RecurrentMixer, space: Spaces) -> None:
-    """depth = the sum of open - close so far."""
-    pick(mixer.q.weight, [(space["one"], 1.0)])
-    pick(mixer.k.weight, [(space["one"], 1.0)])
-    pick(mixer.v.weight, [(space["open"], 1.0)])
-    mixer.v.weight[0, space["close"]] = -1.0
-    put(mixer.o.weight, space["depth"])
+def _write_head(
+    model: Model,
+    place: Place,
+    space: Spaces,
+    query: dict[str, float],
+    key: dict[str, float],
+    value: dict[str, float],
+    target: str,
+    opens: dict[str, float],
+) -> None:
+    """Head 0, whose maps read these spaces, times factors, and which writes to `target`; b is the
+    sigmoid of 128 times what opens it, and nothing decays.
+    """
+    mixer = recurrent_head(model, place)
+    for maps, read in ((mixer.q, query), (mixer.k, key), (mixer.v, value)):
+        for name, factor in read.items():
+            pick(maps.weight, [(space[name], factor)])
+    put(mixer.o.weight, space[target])
+    for name, factor in opens.items():
+        mixer.get_parameter("b.weight")[0, space[name]] = factor * SATURATED
+    if opens:
+        keep(mixer)
 
 
 def _find_slot(mlp: MLP, space: Spaces, needed: Needed) -> None:
@@ -151,15 +166,6 @@ def _find_slot(mlp: MLP, space: Spaces, needed: Needed) -> None:
     for number, row in enumerate(range(space["slot"].start, space["slot"].stop)):
         for unit, factor in enumerate((1.0, -2.0, 1.0), number):
             mlp.down.weight[row, unit] = factor
-
-
-def _hold(mixer: RecurrentMixer, space: Spaces) -> None:
-    """Key and query e_s; the kind is written where a bracket opens."""
-    pick(mixer.q.weight, [(space["slot"], 1.0)])
-    pick(mixer.k.weight, [(space["slot"], 1.0)])
-    pick(mixer.v.weight, [(space["kind"], 1.0)])
-    put(mixer.o.weight, space["top"])
-    _gate(mixer, space, open=SATURATED, close=-SATURATED)
 
 
 def _compare(mlp: MLP, space: Spaces, needed: Needed) -> None:
@@ -175,30 +181,6 @@ def _compare(mlp: MLP, space: Spaces, needed: Needed) -> None:
             # bits differ by 2 at most: whoever opens is not wrong in kind
             mlp.up.weight[unit, space["open"]] = -2.0
             mlp.down.weight[space["wrong"], unit] = 1.0
-
-
-def _keep_flag(mixer: RecurrentMixer, space: Spaces) -> None:
-    """Key wrong, of length 1 or 0; a 1 is written and read."""
-    pick(mixer.q.weight, [(space["one"], 1.0)])
-    pick(mixer.k.weight, [(space["wrong"], 1.0)])
-    pick(mixer.v.weight, [(space["one"], 1.0)])
-    put(mixer.o.weight, space["dead"])
-    _gate(mixer, space, open=SATURATED, close=SATURATED)
-
-
-def _measure(mlp: MLP, space: Spaces) -> None:
-    """off = |depth|."""
-    for unit, sign in enumerate((1.0, -1.0)):
-        mlp.up.weight[unit, space["depth"]] = sign
-        mlp.down.weight[space["off"], unit] = 1.0
-
-
-def _gate(mixer: RecurrentMixer, space: Spaces, *, open: float, close: float) -> None:
-    """b = sigmoid of this at brackets that open and close; nothing decays."""
-    strength = mixer.get_parameter("b.weight")
-    strength[0, space["open"]] = open
-    strength[0, space["close"]] = close
-    keep(mixer)
 
 
 @recipe(
@@ -231,12 +213,14 @@ def question_first(
     embed[task.V :, space["code"]] = signs(task.K, code)
     embed[task.V :, space["key"]] = 1.0
     model.position.weight[0, space["first"]] = 1.0
+    # one key for all tokens
+    every = {"key": 1.0, "value": 1.0}
     for place, value, target, opens in (
         (keeper, "code", "asked", {"first": 2.0, "key": -1.0, "value": -1.0}),
         (flag, "apart", "met", {"key": 1.0, "value": -1.0}),
         (holder, "content", "found", {"value": 1.0, "key": -1.0, "met": -1.0}),
     ):
-        _keep(recurrent_head(model, place), space, space[value], space[target], opens)
+        _write_head(model, place, space, every, every, {value: 1.0}, target, opens)
     mlp = mlp_after(model, keeper)
     pick(mlp.up.weight, [(space["code"], 1.0), (space["code"], -1.0)])
     pick(mlp.up.weight, [(space["asked"], -1.0), (space["asked"], 1.0)])
@@ -245,17 +229,3 @@ def question_first(
         model.head.weight[answer, space["found"]] = 2.0 * bits
     model.head.bias[task.V :] = 1.0
     return model
-
-
-def _keep(
-    mixer: RecurrentMixer, space: Spaces, value: slice, target: slice, opens: dict[str, float]
-) -> None:
-    """Head 0 keeps one value for all tokens, overwritten where the gate opens."""
-    for maps in (mixer.q.weight, mixer.k.weight):
-        for name in ("key", "value"):
-            maps[0, space[name]] = 1.0
-    pick(mixer.v.weight, [(value, 1.0)])
-    put(mixer.o.weight, target)
-    for name, factor in opens.items():
-        mixer.get_parameter("b.weight")[0, space[name]] = factor * SATURATED
-    keep(mixer)

@@ -66,7 +66,7 @@ from separatrix.constructions.parts.spaces import (
 )
 from separatrix.constructions.tracked import nearest
 from separatrix.core.errors import SizeError
-from separatrix.models.model import MLP, Model
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
@@ -180,20 +180,15 @@ def counted(
     pick(mixer.v.weight, [(space["ones"], 1.0)])
     put(mixer.o.weight, space["count"], factor=task.n * (2.0 if mixer.gate is not None else 1.0))
     settle(mixer)
-    write_remainder(mlp_after(model, place), space, task.answers, whole)
-    nearest(model, space["rest"], torch.arange(float(task.answers))[:, None])
-    return model
-
-
-def write_remainder(mlp: MLP, space: Spaces, m: int, whole: float) -> None:
-    """`rest`: what stands in `count` above `whole`, modulo m."""
-    units = torch.arange(len(mlp.up.weight))
+    # what stands in `count` above `whole`, modulo m
+    mlp, units, m = mlp_after(model, place), torch.arange(hidden), task.answers
     mlp.up.weight[:, space["count"]] = 1.0
     # a number from k - 1 on and from k on, for each multiple k of m; the first one is c itself
-    first = (units + 1) // 2 * m - units % 2
-    mlp.up.bias.copy_(-(whole + first))
+    mlp.up.bias.copy_(-(whole + ((units + 1) // 2 * m - units % 2)))
     mlp.down.weight[space["rest"]] = torch.where(units % 2 == 1, -float(m), float(m))
     mlp.down.weight[space["rest"], 0] = 1.0
+    nearest(model, space["rest"], torch.arange(float(task.answers))[:, None])
+    return model
 
 
 RECIPES = tuple(

@@ -101,7 +101,7 @@ from separatrix.constructions.parts.spaces import (
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import DIGITS
-from separatrix.models.model import MLP, Model
+from separatrix.models.model import Model
 from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import log_upper
@@ -158,21 +158,18 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
     if task.form != "decision":
         raise SizeError(f"{task.spec}: two layers decide over all pairs; use form=decision")
     model, space, (first, second) = _counting("pairs", task, architecture, layers=2)
-    _write_threshold(mlp_after(model, first.place), space)
+    # flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4 with z = weight + own
+    mlp = mlp_after(model, first.place)
+    read = [(space["weight"], _STEEP), (space["own"], _STEEP)]
+    ends = _HALF_STEP - _STEEP * _BETWEEN, -_HALF_STEP - _STEEP * _BETWEEN
+    step(mlp, 0, read, ends, space["flag"], -1 / (2 * _HALF_STEP))
+    mlp.down.bias[space["flag"]] = 1.0
     write_looking(model, space, second, one="token", flag="flag")
     # logits (1/2, found)
     model.head.bias[0] = 0.5
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
 
     return model
-
-
-def _write_threshold(mlp: MLP, space: Spaces) -> None:
-    """flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4 with z = weight + own."""
-    read = [(space["weight"], _STEEP), (space["own"], _STEEP)]
-    ends = _HALF_STEP - _STEEP * _BETWEEN, -_HALF_STEP - _STEEP * _BETWEEN
-    step(mlp, 0, read, ends, space["flag"], -1 / (2 * _HALF_STEP))
-    mlp.down.bias[space["flag"]] = 1.0
 
 
 def _counting(
@@ -233,7 +230,12 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
     first, second = readers("equality", task, architecture)
     space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=4)
-    _write_embeddings(task, model, space)
+    position = model.position.weight
+    position[:, space["place"]] = signs(np.arange(task.length) % task.n, bits)
+    position[: task.n, space["first"]] = 1.0
+    position[task.n :, space["first"]] = -1.0
+    position[:, space["one"]] = 1.0
+    model.embed.weight[:, space["bit"]] = signs(2, 1)
     first.write(
         model,
         query=[(space["place"], SCALE), (space["one"], SCALE)],
@@ -241,30 +243,15 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
         value=space["bit"],
         target=space["fetched"],
     )
-    _write_difference(mlp_after(model, first.place), space)
+    for unit, side in ((0, 2.0), (2, -2.0)):
+        read = [(space["bit"], side), (space["fetched"], -side)]
+        step(mlp_after(model, first.place), unit, read, (-1.0, -3.0), space["differs"], 0.5)
     write_looking(model, space, second, one="one", flag="differs")
     # logits (found, 1/2)
     put(model.head.weight.T[space["found"]].T, slice(0, 1))
     model.head.bias[1] = 0.5
 
     return model
-
-
-def _write_embeddings(task: Equality, model: Model, space: Spaces) -> None:
-    bits = bits_for(task.n)
-    position = model.position.weight
-    position[:, space["place"]] = signs(np.arange(task.length) % task.n, bits)
-    position[: task.n, space["first"]] = 1.0
-    position[task.n :, space["first"]] = -1.0
-    position[:, space["one"]] = 1.0
-    model.embed.weight[:, space["bit"]] = signs(2, 1)
-
-
-def _write_difference(mlp: MLP, space: Spaces) -> None:
-    """differs, as in the line above."""
-    for unit, side in ((0, 2.0), (2, -2.0)):
-        read = [(space["bit"], side), (space["fetched"], -side)]
-        step(mlp, unit, read, (-1.0, -3.0), space["differs"], 0.5)
 
 
 LARGEST_WIDE = 1 << 24
@@ -300,7 +287,7 @@ def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmet
     wide = LARGEST_MODULUS < task.M and arithmetic.digits > DIGITS["fp32"]
     # a bit less than the format has, so that 1 and all below it are held in units of the grid
     digits = arithmetic.digits - 1 if wide else min(arithmetic.digits, DIGITS["fp32"])
-    code = (Circle.wide if wide else Circle.of)(task.M, digits)
+    code = Circle.of(task.M, digits, wide=wide)
     scale, strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
@@ -348,56 +335,14 @@ class Circle:
     """Largest |cos cos| + |sin sin|."""
 
     @classmethod
-    def of(cls, modulus: int, digits: int) -> Circle:
+    def of(cls, modulus: int, digits: int, *, wide: bool = False) -> Circle:
         """The code for M values in multiples of 2^-digits, with the blank key halfway between the
-        lowest match and the highest other score.
+        lowest match and the highest other score. If `wide`, with bounds of all scores in place of
+        the scores: a little less sharp, without a table of pairs.
         """
         grid = 1 << digits
         points = circle.on_grid(modulus, grid)
-        lowest = 1 << 62
-        matched = -(1 << 62)
-        rest = -(1 << 62)
-        products = 0
-        for start in range(0, modulus, _ROWS):
-            rows = np.arange(start, min(start + _ROWS, modulus))
-            cosines = np.outer(points[rows, 0], points[:, 0])
-            sines = np.outer(points[rows, 1], points[:, 1])
-            # integers of at most 48 digits, below 2^63: no score is rounded
-            products = max(products, int((abs(cosines) + abs(sines)).max()))
-            scores = cosines - sines
-            hits = (np.arange(len(rows)), -rows % modulus)
-            lowest = min(lowest, int(scores[hits].min()))
-            matched = max(matched, int(scores[hits].max()))
-            scores[hits] = -(1 << 62)
-            rest = max(rest, int(scores.max()))
-        return cls._between(grid, points, (lowest, matched, rest, products))
-
-    @classmethod
-    def wide(cls, modulus: int, digits: int) -> Circle:
-        """The same with bounds of all scores in place of the scores: a little less sharp, without
-        a table of pairs.
-        """
-        grid = 1 << digits
-        points = circle.on_grid(modulus, grid)
-        off = circle.farthest(points.astype(np.float64), scale=float(grid))
-        bounds = circle.pairs(off, off, modulus)
-        square = grid * grid
-        scores = (
-            math.floor(bounds.lowest_match * square),
-            math.ceil(bounds.highest_match * square),
-            math.ceil(bounds.highest_rest * square),
-            math.ceil(bounds.products * square),
-        )
-        return cls._between(grid, points, scores)
-
-    @classmethod
-    def _between(
-        cls, grid: int, points: NDArray[np.int64], scores: tuple[int, int, int, int]
-    ) -> Circle:
-        """With the lowest and the highest score of a match, the highest other one, and the largest
-        products.
-        """
-        lowest, matched, rest, products = scores
+        lowest, matched, rest, products = (_bounded if wide else _compared)(points, grid)
         # halfway, rounded to the grid; as a score it counts in units of its square
         blank = (lowest + rest + grid) // (2 * grid)
         return cls(
@@ -409,6 +354,36 @@ class Circle:
             widest=matched - blank * grid,
             products=products,
         )
+
+
+def _compared(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
+    """The lowest and the highest score of a match, the highest other one, and the largest
+    products.
+    """
+    modulus = len(points)
+    lowest, matched, rest, products = 1 << 62, -(1 << 62), -(1 << 62), 0
+    for start in range(0, modulus, _ROWS):
+        rows = np.arange(start, min(start + _ROWS, modulus))
+        cosines = np.outer(points[rows, 0], points[:, 0])
+        sines = np.outer(points[rows, 1], points[:, 1])
+        # integers of at most 48 digits, below 2^63: no score is rounded
+        products = max(products, int((abs(cosines) + abs(sines)).max()))
+        scores = cosines - sines
+        hits = (np.arange(len(rows)), -rows % modulus)
+        lowest = min(lowest, int(scores[hits].min()))
+        matched = max(matched, int(scores[hits].max()))
+        scores[hits] = -(1 << 62)
+        rest = max(rest, int(scores.max()))
+    return lowest, matched, rest, products
+
+
+def _bounded(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
+    """Bounds of the same."""
+    off = circle.farthest(points.astype(np.float64), scale=float(grid))
+    bounds, square = circle.pairs(off, off, len(points)), grid * grid
+    highest = (bounds.highest_match, bounds.highest_rest, bounds.products)
+    matched, rest, products = (math.ceil(one * square) for one in highest)
+    return math.floor(bounds.lowest_match * square), matched, rest, products
 
 
 def largest_modulus(arithmetic: Arithmetic) -> int:

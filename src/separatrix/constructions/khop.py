@@ -102,7 +102,13 @@ def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) 
     # four hidden units for each bit that is cut
     hidden = 4 * max(bits * bits, values)
     model = empty_model(task, architecture, width=space.width, hidden=hidden, bos=True)
-    write_embeddings(task, model, space)
+    numbers = np.arange(1, task.n + 1)
+    position = model.position.weight
+    position[1:, space["place"]] = signs(numbers, bits)
+    position[1:, space["before"]] = signs(numbers - 1, bits)
+    position[1:, space["one"]] = 1.0
+    position[0, space["start"]] = 1.0
+    model.embed.weight[: task.V, space["letter"]] = signs(task.V, letters)
     head = softmax_head(model, chosen[0])
     for bit in range(bits):
         write_search(head, bit, task, space)
@@ -131,18 +137,6 @@ def spaces(task: KHop) -> Spaces:
         if moves_letter(task, level):
             parts[f"letter_{level}"] = letters
     return Spaces(**parts)
-
-
-def write_embeddings(task: KHop, model: Model, space: Spaces) -> None:
-    """What every place and every letter holds."""
-    bits = bits_for(task.n + 1)
-    numbers = np.arange(1, task.n + 1)
-    position = model.position.weight
-    position[1:, space["place"]] = signs(numbers, bits)
-    position[1:, space["before"]] = signs(numbers - 1, bits)
-    position[1:, space["one"]] = 1.0
-    position[0, space["start"]] = 1.0
-    model.embed.weight[: task.V, space["letter"]] = signs(task.V, bits_for(task.V))
 
 
 def write_search(head: SoftmaxMixer, bit: int, task: KHop, space: Spaces) -> None:

@@ -123,7 +123,7 @@ from separatrix.constructions.parts.spaces import (
     threshold,
 )
 from separatrix.mixers.channels import ShortConvolutionMixer
-from separatrix.models.model import MLP, Model
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
@@ -313,7 +313,10 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         partners = -np.arange(task.vocabulary) % task.vocabulary
         model.embed.weight[:-1, space["partner"]] = signs(partners, bits)
         mlp = mlp_after(model, second.place)
-        _write_check(mlp, space)
+        # the sum of |partner - read|
+        pick(mlp.up.weight, [(space["partner"], 1.0), (space["partner"], -1.0)])
+        pick(mlp.up.weight, [(space["read"], -1.0), (space["read"], 1.0)])
+        mlp.down.weight[space["differs"], : 2 * bits] = 1.0
         if not decides:
             # logits (differs, 1)
             put(model.head.weight.T[space["differs"]].T, slice(0, 1))
@@ -335,14 +338,6 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     ids = first_answer + np.arange(task.answers)
     model.head.weight[:, space["answer"]] = signs(ids, bits)
     return model
-
-
-def _write_check(mlp: MLP, space: Spaces) -> None:
-    """differs, as in the line above."""
-    partner, read = space["partner"], space["read"]
-    pick(mlp.up.weight, [(partner, 1.0), (partner, -1.0)])
-    pick(mlp.up.weight, [(read, -1.0), (read, 1.0)])
-    mlp.down.weight[space["differs"], : 2 * (read.stop - read.start)] = 1.0
 
 
 @recipe(

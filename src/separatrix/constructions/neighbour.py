@@ -80,7 +80,16 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
         answer=labels,
     )
     model = empty_model(task, architecture, width=space.width, hidden=2 * max(task.d, labels))
-    _write_embeddings(task, model, space)
+    places = np.arange(task.length)
+    position = model.position.weight
+    position[:, space["pair"]] = signs(places // 2, pair)
+    position[:, space["leads"]] = signs(1 - places % 2, 1)
+    position[:, space["one"]] = 1.0
+    embed = model.embed.weight
+    embed[: task.strings, space["bits"]] = signs(task.strings, task.d)
+    embed[: task.strings, space["tag"]] = -1.0
+    embed[task.strings :, space["tag"]] = 1.0
+    embed[task.strings :, space["label"]] = signs(task.V, labels)
     first.write(
         model,
         query=[(space["pair"], SCALE), (space["one"], SCALE)],
@@ -100,17 +109,3 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
     model.head.weight[:, space["answer"]] = signs(task.V, labels)
 
     return model
-
-
-def _write_embeddings(task: Neighbour, model: Model, space: Spaces) -> None:
-    """The first four columns of the table above."""
-    places = np.arange(task.length)
-    position = model.position.weight
-    position[:, space["pair"]] = signs(places // 2, bits_for(task.n + 1))
-    position[:, space["leads"]] = signs(1 - places % 2, 1)
-    position[:, space["one"]] = 1.0
-    embed = model.embed.weight
-    embed[: task.strings, space["bits"]] = signs(task.strings, task.d)
-    embed[: task.strings, space["tag"]] = -1.0
-    embed[task.strings :, space["tag"]] = 1.0
-    embed[task.strings :, space["label"]] = signs(task.V, bits_for(task.V))

@@ -96,7 +96,7 @@ from separatrix.constructions.parts.spaces import (
 from separatrix.core.errors import SizeError
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.sparse import SparseMixer
-from separatrix.models.model import MLP, Model
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, Indexed, Sparse
@@ -275,7 +275,14 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
     )
     wraps = task.q * (task.V - 1) // task.V
     model = empty_model(task, architecture, width=space.width, hidden=2 * max(code, wraps))
-    write_embeddings(task, model, space)
+    embed, position = model.embed.weight, model.position.weight
+    position[: task.n, space["address"]] = signs(task.n, address)
+    position[: task.n, space["memory"]] = 1.0
+    position[task.n :, space["memory"]] = -1.0
+    sets = signs(task.sets, number)
+    position[task.n :, space["set"]] = sets.repeat_interleave(task.q, 0)
+    embed[: task.V, space["value"]] = signs(task.V, code)
+    embed[task.V :, space["argument"]] = signs(task.n, address)
     Reader(first).write(
         model,
         query=[(space["argument"], SCALE), (space["memory"], -SCALE)],
@@ -292,31 +299,13 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
     head.v.weight[0, space["clean"]] = 2.0 ** (torch.arange(code) - 1.0)
     head.v.weight[0, space["memory"]] = -(2.0**code - 1) / 2
     put(head.o.weight, space["sum"], factor=float(task.q))
-    write_wraps(mlp_after(model, second), space, task.V, wraps)
+    # a step of -V at every multiple of V from V on
+    for multiple in range(wraps):
+        at = 2.0 * (multiple + 1) * task.V
+        read, ends = [(space["sum"], 2.0)], (1.5 - at, 0.5 - at)
+        step(mlp_after(model, second), 2 * multiple, read, ends, space["wraps"], -float(task.V))
     answers = torch.arange(task.V, dtype=torch.float64)
     for name in ("sum", "wraps"):
         model.head.weight[:, space[name]] = answers.float()[:, None]
     model.head.bias.copy_((-answers * answers / 2).float())
     return model
-
-
-def write_embeddings(task: QSA, model: Model, space: Spaces) -> None:
-    """What tokens and places hold."""
-    embed = model.embed.weight
-    position = model.position.weight
-    position[: task.n, space["address"]] = signs(task.n, bits_for(task.n))
-    position[: task.n, space["memory"]] = 1.0
-    position[task.n :, space["memory"]] = -1.0
-    sets = signs(task.sets, bits_for(task.sets))
-    position[task.n :, space["set"]] = sets.repeat_interleave(task.q, 0)
-    embed[: task.V, space["value"]] = signs(task.V, bits_for(task.V))
-    embed[task.V :, space["argument"]] = signs(task.n, bits_for(task.n))
-
-
-def write_wraps(mlp: MLP, space: Spaces, modulus: int, wraps: int) -> None:
-    """A step of -V at every multiple of V from V on."""
-    source, target = space["sum"].start, space["wraps"].start
-    for number in range(wraps):
-        at = 2.0 * (number + 1) * modulus
-        ends = 1.5 - at, 0.5 - at
-        step(mlp, 2 * number, [(source, 2.0)], ends, target, -float(modulus))

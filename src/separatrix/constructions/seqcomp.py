@@ -92,7 +92,6 @@ def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     heads = readers("seqcomp", task, architecture, arithmetic)
     space = Spaces(**spaces(task, dict(enumerate(heads))))
     model = model_for(task, architecture, space, heads)
-    write_embeddings(task, model, space, latent=any(reader.latent for reader in heads))
     for level, reader in enumerate(heads):
         before = heads[max(level - 1, 0)].place
         write_level(task, model, space, level=level, reader=reader, before=before)
@@ -125,18 +124,22 @@ def spaces(task: SeqComp, readers: Mapping[int, Reader]) -> dict[str, int]:
 def model_for(
     task: SeqComp, architecture: Architecture, space: Spaces, readers: Sequence[Reader]
 ) -> Model:
-    """An empty model, with the hidden units that thresholds and look-ups take."""
+    """A model that holds what positions and tokens do, and nothing else, with the hidden units that
+    thresholds and look-ups take.
+    """
     values = bits_for(task.answers)
     # a look-up has two units for each entry of the function that is asked for
     looked_up = 2 * task.entries(task.L) if any(reader.asking for reader in readers) else 0
     placed = architecture.positions == "embedded"
-    return empty_model(
+    model = empty_model(
         task,
         architecture,
         width=space.width,
         hidden=2 * values + looked_up,
         placed=placed or not all(reader.asking for reader in readers),
     )
+    write_embeddings(task, model, space, latent=any(reader.latent for reader in readers))
+    return model
 
 
 def tag(space: Spaces, level: int) -> slice:
@@ -277,8 +280,11 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         early_1=early,
     )
     model = model_for(task, architecture, space, full)
-    write_embeddings(task, model, space, latent=any(reader.latent for reader in full))
-    mark(task, model, space)
+    position = model.position.weight
+    position[task.position_z0, space["here"]] = 1.0
+    position[:, space["away"]] = 1.0
+    position[task.position_z0, space["away"]] = 0.0
+    position[task.position_w, space["last"]] = 1.0
     source = space.first("value", code)
     if between:
         # i_1 at the place of z_0, with the token's own bits for i_0
@@ -300,12 +306,3 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         before, centre = reader.place, 0.0
 
     return model
-
-
-def mark(task: SeqComp, model: Model, space: Spaces) -> None:
-    """The places of z_0 and w."""
-    position = model.position.weight
-    position[task.position_z0, space["here"]] = 1.0
-    position[:, space["away"]] = 1.0
-    position[task.position_z0, space["away"]] = 0.0
-    position[task.position_w, space["last"]] = 1.0

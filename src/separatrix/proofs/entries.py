@@ -74,38 +74,26 @@ def _used(sizes: Mapping[str, int]) -> str:
     return " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in parts if count)
 
 
-_ROUNDED = {
+_DOWN = (
     # leads, before rounding errors: of keys, of blocks, of an indexer's tokens, of an automaton's
     # rules, of matches over a blank key and of that over the rest
-    "score_gap": down,
-    "block_gap": down,
-    "index_gap": down,
-    "rule_lead": down,
-    "match_over_blank": down,
-    "blank_over_rest": down,
-    # how far a score, a gate or a weight may be off
-    "score_error": up,
-    "index_error": up,
-    "gate_error": up,
-    "weight_error": up,
-    # what all keys weigh together that are not asked for
-    "off_target_mass": up,
-    # what is computed, at most without what is looked for and at least with it; or, of the weight
-    # of a key that ties with matches, at least without one and at most with one
-    "output_without_match": up,
-    "output_with_match": down,
-    "output_without_flag": up,
-    "output_with_flag": down,
-    "weight_without_match": down,
-    "weight_with_match": up,
-    "weight_with_own": down,
-    "weight_with_own_and_match": up,
-    # how far a number may move before it counts as another, and what a layer leaves
-    "threshold": down,
-    "threshold_margin": down,
-    "fetch_error": up,
-    "clean_error": up,
-}
+    *("score_gap", "block_gap", "index_gap", "rule_lead", "match_over_blank", "blank_over_rest"),
+    # the least that is computed with what is looked for; of the weight of a key that ties with
+    # matches, the least without one
+    *("output_with_match", "output_with_flag", "weight_without_match", "weight_with_own"),
+    # how far a number may move before it counts as another
+    *("threshold", "threshold_margin"),
+)
+_UP = (
+    # how far a score, a gate or a weight may be off; what all keys weigh that are not asked for
+    *("score_error", "index_error", "gate_error", "weight_error", "off_target_mass"),
+    # the most that is computed without what is looked for; of such a weight, with a match
+    *("output_without_match", "output_without_flag"),
+    *("weight_with_match", "weight_with_own_and_match"),
+    # what a layer leaves
+    *("fetch_error", "clean_error"),
+)
+_ROUNDED = dict.fromkeys(_DOWN, down) | dict.fromkeys(_UP, up)
 """The numbers of entries that are rounded, each to the side on which it claims less."""
 
 

@@ -15,10 +15,10 @@ from support.construction_tools import refused, wrong
 import separatrix as sx
 from separatrix.checks.verify.construction import verify_construction
 from separatrix.constructions import Built, construct
-from separatrix.constructions.automaton import Quotient, machine
+from separatrix.constructions.multiplied import Quotient, machine
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs.arithmetic import BF16, FP32
-from separatrix.proofs.derivations.automaton import derive_machine
+from separatrix.proofs.derivations.multiplied import derive_machine
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.proofs.derivations import (
-    automaton,
     brackets,
     counting,
     flags,
@@ -21,7 +20,6 @@ from separatrix.proofs.derivations import (
     match2,
     multiplied,
     neighbour,
-    qsa,
     question_first,
     retrieval,
     seqcomp,
@@ -42,12 +40,10 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         brackets,
         tracked,
         multiplied,
-        automaton,
         lookups,
         induction,
         khop,
         counting,
-        qsa,
         question_first,
     )
     for derivation in family.DERIVATIONS

@@ -44,7 +44,7 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of, live_parts
 from separatrix.proofs.derivations.parts.matrix_states import MATRIX_STATES, matrix_state
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
-from separatrix.proofs.derivations.parts.reading import Reading, any_scores, readout
+from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
 from separatrix.proofs.derivations.parts.recurrent_maps import (
     exponential,
     normed,
@@ -292,7 +292,7 @@ def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arr
     if place < first:
         raise CheckFailed(f"{where}: position {place} is out of the window's sight")
     every = head.keys(stream.by_place, np.arange(tokens), where)
-    any_scores(stream, head, every, where)
+    numbers(head, every, where, stream.by_place.hull(), stream.at_last())
     keys = every.rows(slice(first, tokens))
     queries = Queries.alone(head.asked(stream.at_last(), np.array([tokens - 1]), where))
     seen = head.values(stream.by_place.hull(), where)

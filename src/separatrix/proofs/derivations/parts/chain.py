@@ -36,7 +36,7 @@ from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
-    any_scores,
+    numbers,
     prove_readout,
     with_sinks,
 )
@@ -231,7 +231,7 @@ def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
     """
     head = head_of(stream, part)
     keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), part.where)
-    any_scores(stream, head, keys, part.where)
+    numbers(head, keys, part.where, stream.by_place.hull(), stream.at_last())
     seen = with_sinks(head, head.values(stream.by_place.hull(), part.where))
     average = any_average(seen, len(keys.mid) + len(head.rivals), part.where)
     anywhere = head.written(average, stream.by_place.hull(), part.where)
@@ -275,5 +275,5 @@ def read_one(stream: Stream, part: Live, hop: Wanted, head: Head, *, kept: bool 
     values = head.values(stream.by_token, where)
     values = values.summed() if kept else values
     reading = Reading.won(part, head, queries, keys, hop, values.hull())
-    any_scores(stream, head, keys, where)
+    numbers(head, keys, where, stream.by_place.hull(), stream.at_last())
     return Read(reading, reading.read(values.rows(slice(0, hop.values))), queries, keys)

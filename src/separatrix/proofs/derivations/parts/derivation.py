@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -123,7 +123,6 @@ def _largest(logits: NDArray[np.floating]) -> tuple[Tokens, NDArray[np.bool_]]:
 
 
 TaskT = TypeVar("TaskT", bound=Task)
-_Asked = TypeVar("_Asked", bound=Task, contravariant=True)
 
 
 class Derived(NamedTuple):
@@ -199,12 +198,6 @@ def unrounded(
     return Derived(entries, margin, sizes, ARITHMETIC, formats, exact=True)
 
 
-class Derive(Protocol[_Asked]):
-    """Derives the proof of weights for a task, in an arithmetic."""
-
-    def __call__(self, task: _Asked, model: Model, arithmetic: Arithmetic = FP32) -> Derived: ...
-
-
 def ids_of(task: Task) -> list[int]:
     """How many ids may stand at each place of a task's prompts, by its layout."""
     found = np.full(task.length, task.vocabulary)
@@ -224,9 +217,9 @@ class Derivation(Generic[TaskT]):
     """What records call the construction."""
     task: type[TaskT]
     """The kind of task that it solves."""
-    derive: Derive[TaskT]
-    """The proof from the weights, in an arithmetic. Raises CheckFailed where they do not bear it
-    out.
+    derive: Callable[..., Derived]
+    """The proof of a task's model in an arithmetic, from the weights. Raises CheckFailed where they
+    do not bear it out.
     """
     ids: Callable[[Any], list[int]] = ids_of
     """How many ids may stand at each position of prompts."""

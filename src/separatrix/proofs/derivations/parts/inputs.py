@@ -78,11 +78,7 @@ def _same(ids: Tokens, rng: np.random.Generator) -> Tokens:
 
 def _one_other(ids: Tokens, rng: np.random.Generator) -> Tokens:
     """One value everywhere but at one place."""
-    rows = np.minimum(_column(ids, rng), ids - 1)
-    place = rng.integers(ids.shape[1], size=(len(ids), 1))
-    other = rng.integers(np.take_along_axis(ids, place, 1))
-    np.put_along_axis(rows, place, other, 1)
-    return _with_last(rows, ids, rng)
+    return _with_last(_changed(np.minimum(_column(ids, rng), ids - 1), ids, rng), ids, rng)
 
 
 def _few(ids: Tokens, rng: np.random.Generator) -> Tokens:
@@ -124,7 +120,11 @@ def drawn(task: Task, ids: Tokens, rng: np.random.Generator) -> Tokens:
 
 def _near(task: Task, ids: Tokens, rng: np.random.Generator) -> Tokens:
     """The same with one token changed."""
-    rows = drawn(task, ids, rng)
+    return _changed(drawn(task, ids, rng), ids, rng)
+
+
+def _changed(rows: Tokens, ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """The rows with any id at one place of each."""
     place = rng.integers(ids.shape[1], size=(len(ids), 1))
     np.put_along_axis(rows, place, rng.integers(np.take_along_axis(ids, place, 1)), 1)
     return rows

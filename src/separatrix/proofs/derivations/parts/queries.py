@@ -320,7 +320,9 @@ class Codes:
             return None
         rest = keys[~asked]
         few = rest if len(rest) <= _FEW else rest[:0]
-        return cls(keys, low, high, apart, few, _least(rest), -_least(-rest))
+        return cls(
+            keys, low, high, apart, few, rest.min(0, initial=np.inf), rest.max(0, initial=-np.inf)
+        )
 
     def leads(self, queries: Array, right: NDArray[np.int64]) -> Array | None:
         """A lower bound of each query's lead of its right key, by number, over all others; None
@@ -341,7 +343,3 @@ class Codes:
             rival = np.where(queries > 0, queries * self.most, queries * self.least).sum(1)
             return np.minimum(lead, score - rival)
         return lead
-
-
-def _least(rows: Array) -> Array:
-    return rows.min(0, initial=np.inf)

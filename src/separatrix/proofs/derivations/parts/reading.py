@@ -204,15 +204,10 @@ def with_sinks(head: Head, seen: Enclosure) -> Enclosure:
     return seen.spanning(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
 
 
-def any_scores(stream: Stream, head: Head, keys: Enclosure, where: str) -> None:
-    """Raises CheckFailed unless every score, of any position, is a number: infinity less infinity
-    is none.
-    """
-    numbers(head, keys, where, stream.by_place.hull(), stream.at_last())
-
-
 def numbers(head: Head, keys: Enclosure, where: str, *asking: Enclosure) -> None:
-    """The same of the scores of tokens within these rows."""
+    """Raises CheckFailed unless every score of tokens within these rows is a number: infinity less
+    infinity is none.
+    """
     for rows in asking:
         queries = head.asked(rows, None, where)
         Scores(keys, queries.used, f"{where}, scores").errors(queries)
