@@ -18,8 +18,7 @@ import torch
 from separatrix.constructions import construct
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS, Derivation
-from separatrix.proofs.derivations.parts.derivation import prompts_of
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial, prompts_of
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
 

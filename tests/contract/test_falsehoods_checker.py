@@ -25,7 +25,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.canonical import sha256
 from separatrix.models.model import Model, ModelConfig
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 

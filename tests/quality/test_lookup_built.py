@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from separatrix.constructions.parts.built import Spaces, empty_model, softmax_head
 from separatrix.constructions.parts.readers import InPairs, LookBack, Reader
-from separatrix.constructions.parts.spaces import Spaces, empty_model, softmax_head
 from separatrix.core.numbers.selection import selection_lead
 from separatrix.mixers import mixer as mixer_for
 from separatrix.models.model import Model, ModelConfig
@@ -197,7 +197,7 @@ def looked_up(
         InPairs(how, bits, 1, tokens),
         query=[(space["asked"], 8.0)],
         key=[(space["own"], 8.0)],
-        value=[(space["value"], 1.0)],
+        value=space["value"],
         target=space["found"],
     )
     x = torch.cat([asked, own, value, 0 * value], -1).to(dtype)
@@ -268,7 +268,7 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
         model,
         query=[(space["letter"], 8.0)],
         key=[(space["mark"], 8.0)],
-        value=[(space["code"], 1.0)],
+        value=space["code"],
         target=space["found"],
     )
     mark = torch.where(ids == task.V, 1.0, -1.0)[..., None]

@@ -52,13 +52,13 @@ The logit of a value is 2 <bits, found>, that of "none" 1: where nothing was fou
 
 from __future__ import annotations
 
-from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     Spaces,
     empty_model,
     mlp_after,
     pick,
     put,
+    recipe,
     recurrent_head,
     signs,
     step,

@@ -53,17 +53,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.constructions.parts.built import Recipe, recipe
-from separatrix.constructions.parts.readers import settle
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
+    Recipe,
     Spaces,
     empty_model,
     mlp_after,
     pick,
     put,
+    recipe,
     signs,
     softmax_head,
 )
+from separatrix.constructions.parts.readers import settle
 from separatrix.constructions.tracked import nearest
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model

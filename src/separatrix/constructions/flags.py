@@ -87,18 +87,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.readers import Reader, readers
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
     fits,
     mlp_after,
     put,
+    recipe,
     signs,
     step,
 )
+from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model

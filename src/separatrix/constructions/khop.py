@@ -54,13 +54,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     Spaces,
     empty_model,
     mlp_after,
     pick,
     put,
+    recipe,
     signs,
     softmax_head,
     step,
@@ -112,7 +112,12 @@ def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) 
     head = softmax_head(model, chosen[0])
     for bit in range(bits):
         write_search(head, bit, task, space)
-    write_nearest(mlp_after(model, chosen[0]), task, space)
+    # hop_1: the place found by the lowest head that found one
+    start = space["found"].start
+    for at, number in np.ndindex(bits, bits):
+        closing = [start + lower * (bits + 1) + bits for lower in range(at)]
+        source, target = start + at * (bits + 1) + number, space["hop_1"].start + number
+        cut(mlp_after(model, chosen[0]), 4 * (at * bits + number), source, target, closing)
     letter = "letter"
     for level, place in enumerate(chosen[1:], 2):
         letter = write_hop(model, place, task, space, level, letter)
@@ -168,22 +173,6 @@ def write_search(head: SoftmaxMixer, bit: int, task: KHop, space: Spaces) -> Non
     pick(head.v.weight[values], [(space["place"], 1.0), (space["one"], 1.0)])
     target = space["found"].start + bit * (bits + 1)
     put(head.o.weight[:, values], slice(target, target + bits + 1))
-
-
-def write_nearest(mlp: MLP, task: KHop, space: Spaces) -> None:
-    """hop_1: the place found by the lowest head that found one."""
-    bits = bits_for(task.n + 1)
-    start = space["found"].start
-    for head in range(bits):
-        closing = [start + lower * (bits + 1) + bits for lower in range(head)]
-        for number in range(bits):
-            cut(
-                mlp,
-                4 * (head * bits + number),
-                start + head * (bits + 1) + number,
-                space["hop_1"].start + number,
-                closing,
-            )
 
 
 def cut(mlp: MLP, unit: int, source: int, target: int, closing: list[int]) -> None:

@@ -101,16 +101,9 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions.flags import write_looking
-from separatrix.constructions.parts.built import Recipe, recipe
-from separatrix.constructions.parts.readers import (
-    InPairs,
-    LookBack,
-    Reader,
-    places_of,
-    write_places,
-)
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     SCALE,
+    Recipe,
     Spaces,
     empty_model,
     fits,
@@ -118,9 +111,17 @@ from separatrix.constructions.parts.spaces import (
     mlp_after,
     pick,
     put,
+    recipe,
     signs,
     softmax_head,
     threshold,
+)
+from separatrix.constructions.parts.readers import (
+    InPairs,
+    LookBack,
+    Reader,
+    places_of,
+    write_places,
 )
 from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.models.model import Model
@@ -128,7 +129,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task, TwoSum
-from separatrix.theory.written import INDUCTION, Asked, asked_of, before_of, bits_for, slots
+from separatrix.theory.written import INDUCTION, asked_of, before_of, bits_for, slots
 
 KEYED = ("key", "shut", "order")
 """What a key is made of, at the token before."""
@@ -159,7 +160,16 @@ def lookup(
     read = {"value": answer, "none": answer, "fetched": answer, "answer": answer}
     space = Spaces(**keyed, **read, **({"before": keys, "unit": 1} if carried else {}))
     model = empty_model(task, architecture, width=space.width, hidden=2 * answer)
-    write_embeddings(model, asked, space)
+    embed, position = model.embed.weight, model.position.weight
+    of_keys, of_values = (slice(ids.start, ids.stop) for ids in (asked.keys, asked.values))
+    embed[of_keys, space["key"]] = signs(len(asked.keys), asked.code)
+    embed[of_keys, space["one"]] = 1.0
+    embed[of_values, space["value"]] = signs(len(asked.values), answer)
+    position[:, space["shut"]] = float(asked.code + 1)
+    position[: 2 * asked.pairs : 2, space["shut"]] = float(asked.code - 1)
+    position[: 2 * asked.pairs : 2, space["order"]] = signs(asked.pairs, asked.order)
+    if asked.absent:
+        position[0, space["none"]] = signs(np.array([len(asked.values)]), answer)
     mixer = softmax_head(model, place)
     over = float(SCALE << (asked.order + 1))
     counted = [(space["one"], float(SCALE << bit)) for bit in range(asked.order)]
@@ -187,22 +197,6 @@ def lookup(
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.answers, answer)
     return model
-
-
-def write_embeddings(model: Model, asked: Asked, space: Spaces) -> None:
-    """What tokens and places hold."""
-    embed = model.embed.weight
-    position = model.position.weight
-    keys = slice(asked.keys.start, asked.keys.stop)
-    embed[keys, space["key"]] = signs(len(asked.keys), asked.code)
-    embed[keys, space["one"]] = 1.0
-    values = slice(asked.values.start, asked.values.stop)
-    embed[values, space["value"]] = signs(len(asked.values), asked.answer)
-    position[:, space["shut"]] = float(asked.code + 1)
-    position[: 2 * asked.pairs : 2, space["shut"]] = float(asked.code - 1)
-    position[: 2 * asked.pairs : 2, space["order"]] = signs(asked.pairs, asked.order)
-    if asked.absent:
-        position[0, space["none"]] = signs(np.array([len(asked.values)]), asked.answer)
 
 
 _ONE = "one full layer with conv >= 2, "

@@ -52,17 +52,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.constructions.parts.built import Recipe, recipe
-from separatrix.constructions.parts.readers import LookBack, places_of, write_places
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
+    Recipe,
     Spaces,
     empty_model,
     mixer_at,
     mlp_after,
     put,
+    recipe,
     signs,
     step,
 )
+from separatrix.constructions.parts.readers import LookBack, places_of, write_places
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import MLP, Model

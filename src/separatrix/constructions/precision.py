@@ -22,7 +22,7 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 
@@ -59,6 +59,7 @@ class Family:
         return parse_task(self.text.replace("{}", str(size)))
 
 
+_MQAR = Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8)
 FAMILIES = {
     "retrieval": Family("eva:n={},V=4", "n", 2, 0),
     "sparse-retrieval": Family("eva:n={},V=4", "n", 4),
@@ -86,16 +87,12 @@ FAMILIES = {
     "index": Family("index:n={},V=4", "n"),
     "recall": Family("recall:n={},K={},V=4", "n = K"),
     "question-first": Family("recall:n={},K=64,V=4,form=last,question=first", "n", 4),
-    "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
+    "mqar": _MQAR,
     "carried-recall": Family("recall:n={},K={},V=4", "n = K"),
-    "carried-mqar": Family(
-        "mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8
-    ),
+    "carried-mqar": _MQAR,
     "cgram": Family("cgram:n={},V=2048,c=2", "n", 11),
     "induction-recall": Family("recall:n={},K={},V=4", "n = K"),
-    "induction-mqar": Family(
-        "mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8
-    ),
+    "induction-mqar": _MQAR,
     "induction-noisy-recall": Family("noisy-recall:n=2,noise={},K=64,V=4", "noise"),
     "induction-cgram": Family("cgram:n={},V=2048,c=2", "n", 11),
     "induction-twosum": Family("twosum:n={},M=64", "n"),

@@ -52,19 +52,19 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.carriers import write_carrier
-from separatrix.constructions.parts.readers import Reader, readers
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
     fits,
     look_up,
     mlp_after,
+    recipe,
     signs,
     threshold,
 )
+from separatrix.constructions.parts.carriers import write_carrier
+from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack

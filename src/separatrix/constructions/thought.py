@@ -88,8 +88,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
@@ -97,6 +96,7 @@ from separatrix.constructions.parts.spaces import (
     mlp_after,
     pick,
     put,
+    recipe,
     signs,
     softmax_head,
     step,
@@ -129,7 +129,13 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
     ((place, *_),) = slots("thought", task, architecture)
     model = empty_model(task, architecture, width=space.width, hidden=2 * values)
-    write_positions(inner, model, space)
+    position = model.position.weight
+    level_bits = signs(inner.L + 1, bits_for(inner.L + 1))
+    position[inner.position_z0, space["level"]] = level_bits[0]
+    write_addresses(inner, position, space, level_bits)
+    position[inner.position_w :, space["asked"]] = level_bits
+    position[inner.position_w :, space["final"]] = -1.0
+    position[-1, space["final"]] = 1.0
     write_tokens(task, inner, model, space)
 
     head = softmax_head(model, place)
@@ -140,7 +146,16 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     pick(head.v.weight, [(space["value"], 1.0)])
     put(head.o.weight, space["fetched"])
     threshold(mlp_after(model, place), space["fetched"], space["next"])
-    write_head(task, inner, model, space)
+    # a pair is read off w and the value, an answer off the value
+    weight, first = model.head.weight, inner.vocabulary
+    held = space.first("next", bits_for(columns(inner)))
+    read = [(space[f"w_{part}"], space[f"w_{part}"]) for part in parts]
+    for target, source in (*read, (held, space["held"])):
+        weight[first:, target] = model.embed.weight[first:, source]
+    weight[: inner.answers, space["next"]] = signs(inner.answers, values)
+    lift = float(1 << bits_for(sum(map(bits_for, inner.branching)) + values + 2))
+    weight[first:, space["final"]] = -lift
+    weight[: inner.answers, space["final"]] = lift
     return model
 
 
@@ -178,17 +193,6 @@ def tag(task: SeqComp) -> float:
     return float(1 << bits_for(-(-(2 + largest) // 2)))
 
 
-def write_positions(task: SeqComp, model: Model, space: Spaces) -> None:
-    """What every position holds (the first two columns of the table above)."""
-    position = model.position.weight
-    level_bits = signs(task.L + 1, bits_for(task.L + 1))
-    position[task.position_z0, space["level"]] = level_bits[0]
-    write_addresses(task, position, space, level_bits)
-    position[task.position_w :, space["asked"]] = level_bits
-    position[task.position_w :, space["final"]] = -1.0
-    position[-1, space["final"]] = 1.0
-
-
 def write_addresses(task: SeqComp, position: Tensor, space: Spaces, level_bits: Tensor) -> None:
     """What the positions of entries hold of their address: each level its row in a space of its
     own.
@@ -210,21 +214,6 @@ def write_tokens(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> 
     write_parts(inner, embed[first:], space, w)
     embed[first:, space["held"]] = signs(value, bits_for(columns(inner)))
     embed[: inner.answers, space["value"]] = signs(inner.answers, bits_for(inner.answers))
-
-
-def write_head(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> None:
-    """The logits above: a pair is read off w and the value, an answer off the value."""
-    weight = model.head.weight
-    first = inner.vocabulary
-    for number in range(1, inner.L):
-        weight[first:, space[f"w_{number}"]] = model.embed.weight[first:, space[f"w_{number}"]]
-    width = bits_for(columns(inner))
-    weight[first:, space.first("next", width)] = model.embed.weight[first:, space["held"]]
-    weight[: inner.answers, space["next"]] = signs(inner.answers, bits_for(inner.answers))
-    bits = sum(map(bits_for, inner.branching)) + bits_for(inner.answers)
-    lift = float(1 << bits_for(bits + 2))
-    weight[first:, space["final"]] = -lift
-    weight[: inner.answers, space["final"]] = lift
 
 
 LARGER = 2 * SCALE

@@ -46,19 +46,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.constructions.parts.built import Recipe, recipe
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
+    Recipe,
     Spaces,
     empty_model,
     mlp_after,
     pick,
     put,
+    recipe,
     recurrent_head,
 )
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.delta import DeltaNetMixer, KDAMixer
-from separatrix.models.model import MLP, Model
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.stacks.architecture import Architecture, stack
@@ -308,24 +309,26 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     idle(mixer, range(1, mixer.updates), space["one"])
     write_exchange(mixer, space, k, tuple(range(k)), 0)
     write_query(mixer, space, [*one, *other])
-    _carry(mixer, space)
+    # the first head with other keys: k = q = e_1, v = image / 2, which b = 2 makes whole
+    second = mixer.heads // mixer.qk
+    for maps in (mixer.k.weight, mixer.q.weight):
+        maps[mixer.head_dim, space["one"]] = 1.0
+    pick(mixer.v.weight, [(space["image"], 0.5)], start=second * mixer.dv)
     _gate(mixer, 0, space, 1.0)
-    _gate(mixer, mixer.heads // mixer.qk, space, -1.0)
+    _gate(mixer, second, space, -1.0)
     keep(mixer)
     put(mixer.o.weight, space["read"], factor=float(N))
-    second = mixer.heads // mixer.qk
     put(mixer.o.weight[:, second * mixer.dv :], space["carried"])
-    _gather(mlp_after(model, place), space, weights)
-    codes = np.array(weights)[rows[:, : k - 1]] - min(weights)
+    # of every thing but the last, the weight of the place where it stands, less the least
+    mlp, least, most = mlp_after(model, place), min(weights), max(weights) - min(weights)
+    for unit, (c, a) in enumerate(np.ndindex(k - 1, k)):
+        mlp.up.weight[unit, space["read"].start + a] = 1.0
+        mlp.up.weight[unit, space["carried"].start + unit] = float(most)
+        mlp.up.bias[unit] = float(weights[a] - least - most)
+        mlp.down.weight[space["ends"].start + c, unit] = 1.0
+    codes = np.array(weights)[rows[:, : k - 1]] - least
     nearest(model, space["ends"], torch.from_numpy(codes).float())
     return model
-
-
-def _carry(mixer: RecurrentMixer, space: Spaces) -> None:
-    """The first head with other keys: k = q = e_1, v = image / 2, which b = 2 makes whole."""
-    mixer.k.weight[mixer.head_dim, space["one"]] = 1.0
-    mixer.q.weight[mixer.head_dim, space["one"]] = 1.0
-    pick(mixer.v.weight, [(space["image"], 0.5)], start=mixer.heads // mixer.qk * mixer.dv)
 
 
 def _gate(mixer: RecurrentMixer, head: int, space: Spaces, sign: float) -> None:
@@ -333,19 +336,6 @@ def _gate(mixer: RecurrentMixer, head: int, space: Spaces, sign: float) -> None:
     gate = mixer.get_parameter("b.weight")
     gate[head, space["one"]] = sign * SATURATED
     gate[head, space["start"]] = -2 * sign * SATURATED
-
-
-def _gather(mlp: MLP, space: Spaces, weights: list[int]) -> None:
-    """Of every thing but the last, the weight of the place where it stands, less the least."""
-    k = len(weights)
-    least, most = min(weights), max(weights) - min(weights)
-    for c in range(k - 1):
-        for a in range(k):
-            unit = c * k + a
-            mlp.up.weight[unit, space["read"].start + a] = 1.0
-            mlp.up.weight[unit, space["carried"].start + unit] = float(most)
-            mlp.up.bias[unit] = float(weights[a] - least - most)
-            mlp.down.weight[space["ends"].start + c, unit] = 1.0
 
 
 _TAKES = (

@@ -22,7 +22,7 @@ from separatrix.proofs import softmax
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations import match2 as derivation
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum
 from separatrix.theory.written import LARGEST_MODULUS

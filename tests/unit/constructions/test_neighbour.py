@@ -15,7 +15,7 @@ from support.each import each
 from separatrix.constructions import construct
 from separatrix.core.errors import SizeError
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.neighbour import hard
+from separatrix.proofs.derivations.retrieval import hard_strings
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Neighbour, parse_task
 from separatrix.tasks.base.task import Tokens
@@ -84,7 +84,7 @@ def test_ties_and_single_bits(text: str, stack: str | None) -> None:
     assert isinstance(task, Neighbour)
     built = construct(task, None if stack is None else Architecture.parse(stack))
     rng = np.random.default_rng(4)
-    tokens = np.concatenate([hard(task, rng) for _ in range(3)])
+    tokens = np.concatenate([hard_strings(task, rng) for _ in range(3)])
     right = np.array([label(tuple(row), task.d) for row in tokens.tolist()])
     assert not wrong(built, tokens, right, batch=8)
 

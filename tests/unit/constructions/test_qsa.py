@@ -17,7 +17,7 @@ from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import SizeError
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, QSA
 from separatrix.tasks.base.task import Tokens

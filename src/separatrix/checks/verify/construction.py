@@ -26,8 +26,14 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.balls import down
 from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
-from separatrix.proofs.derivations.parts.derivation import all_right, at_once, claimed, logits_of
-from separatrix.proofs.derivations.parts.inputs import adversarial, drawn
+from separatrix.proofs.derivations.parts.derivation import (
+    adversarial,
+    all_right,
+    at_once,
+    claimed,
+    drawn,
+    logits_of,
+)
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens

@@ -44,8 +44,8 @@ from math import cos, exp, log, log1p, sqrt
 import torch
 from torch import Tensor
 
+from separatrix.constructions.parts.built import Spaces, mixer_at, pick, put
 from separatrix.constructions.parts.readers import settle, write_norms
-from separatrix.constructions.parts.spaces import Spaces, mixer_at, pick, put
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer

@@ -45,7 +45,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.constructions.parts.spaces import (
+from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     mixer_at,
@@ -56,7 +56,7 @@ from separatrix.constructions.parts.spaces import (
 )
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.core.numbers.selection import Slow
-from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.full import FoxMixer
 from separatrix.mixers.mla import LatentMixer
 from separatrix.models.model import Model
@@ -260,12 +260,8 @@ def write_norms(mixer: SoftmaxMixer, numbers: int, length: float) -> None:
         together = mixer.head_dim * (heads if norm.whole else 1)
         # a norm leaves the square root of how many numbers it takes together
         weight = 2.0 ** math.ceil(math.log2(length / math.sqrt(together)))
-        own_weights(norm).fill_(weight)
-
-
-def own_weights(norm: HeadNorm) -> Tensor:
-    """The weights that scale head 0."""
-    return norm.weight if norm.weight.dim() == 1 else norm.weight[0]
+        own = norm.weight if norm.weight.dim() == 1 else norm.weight[0]
+        own.fill_(weight)
 
 
 def readers(

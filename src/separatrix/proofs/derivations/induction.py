@@ -32,9 +32,17 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.flags import Kinds, around, look
 from separatrix.proofs.derivations.lookups import exact_taps
-from separatrix.proofs.derivations.parts.compared import Compared, Told, at_any_distance, least_of
+from separatrix.proofs.derivations.parts.compared import (
+    OPTIONS,
+    Compared,
+    Heads,
+    Told,
+    at_any_distance,
+    check_offsets,
+    least_of,
+    looking_back,
+)
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (

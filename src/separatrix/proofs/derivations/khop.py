@@ -25,9 +25,8 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.compared import Compared
+from separatrix.proofs.derivations.parts.compared import Compared, Heads, Numbered, Views, moved
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views, moved
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (

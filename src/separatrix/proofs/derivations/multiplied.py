@@ -26,6 +26,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.compared import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.derivation import (
     Derivation,
     Derived,
@@ -33,7 +34,6 @@ from separatrix.proofs.derivations.parts.derivation import (
     derived,
     ids_of,
 )
-from separatrix.proofs.derivations.parts.hops import OPTIONS, Heads, check_offsets, looking_back
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of, live_parts
 from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, lead_of, leads, readout
 from separatrix.proofs.derivations.parts.stream import Embedded

@@ -19,7 +19,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.tasks import parse_task
 
 CASES = {

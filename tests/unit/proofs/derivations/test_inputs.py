@@ -10,7 +10,7 @@ import torch
 
 from separatrix.constructions import construct
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.tasks import parse_task
 
 TEXTS = [

@@ -11,13 +11,21 @@ and the most that each can be, whatever stands between the two.
 Of pairs q and k that turn by an angle t a score has |q| |k| cos(t + the angle from k to q): a
 cosine over an arc. Keys take few values in a pair, so that the most of all scores is one product of
 matrices: a number of the query for each value, and whether the key has it.
+
+Full layers of several heads, and heads of one that look back, whatever their own place, by
+addresses of places or by rotations alone; and the residual stream of tokens that each hold a
+pointer: where it leads, bit by bit.
+
+Every token holds a number, or none: a place, a letter. What a token with a given number may hold is
+an enclosure for each of its binary digits: a row for digit c being 0, one for it being 1, and one
+for none. A token whose number is u lies in all the rows of u's digits at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,10 +34,14 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.rotary import Rotation
+from separatrix.mixers.full import FullMixer
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.circle import turns_between
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
-from separatrix.proofs.machine import Array, Enclosure, Scores, stacked
+from separatrix.proofs.derivations.parts.reading import Reading
+from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, hull, linear, stacked
 
 
 @dataclass(frozen=True)
@@ -182,3 +194,215 @@ def _arc(
         low = np.where(crosses & (np.minimum(own, then) < 0), -long, low)
         high = np.where(crosses & (np.maximum(own, then) > 0), long, high)
     return low, high
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of full attention that write, and the output map (width, heads * value_dim)."""
+
+    each: list[Head]
+    o: Array
+    value_dim: int
+    where: str
+
+    @classmethod
+    def of(cls, part: Live, options: frozenset[str] = frozenset()) -> Heads:
+        """Raises CheckFailed for another mixer, other options than these, each with an evaluator
+        (steps.py), a parameter that is not read, and for a head that does not write but is not
+        zero; without options also for heads that share keys.
+        """
+        mixer = part.mixer
+        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered - options:
+            beside = f", or with {', '.join(sorted(options))}" if options else ""
+            raise CheckFailed(f"{part.where}: the proof is about plain full attention{beside}")
+        if mixer.kv != mixer.heads and not mixer.mechanism.altered:
+            raise CheckFailed(f"{part.where}: its heads share keys, which the proof is not about")
+        weights = weights_of(mixer, part.where, *(PARAMETERS if options else ()))
+        return cls(
+            [
+                replace(weights.head(index), steps=steps(mixer, index, part.where))
+                for index in weights.live
+            ],
+            array(mixer.o.weight),
+            mixer.dv,
+            part.where,
+        )
+
+    def written(self, averages: dict[int, Enclosure]) -> Enclosure:
+        """What averages add to the stream: by the number of a head, all with as many rows; heads
+        that are not named give 0.
+        """
+        some = next(iter(averages.values()))
+        mid = np.zeros((len(some.mid), self.o.shape[1]))
+        rad = np.zeros_like(mid)
+        for index, given in averages.items():
+            own = slice(index * self.value_dim, (index + 1) * self.value_dim)
+            mid[:, own] = given.mid
+            rad[:, own] = given.rad
+        return linear(some.like(mid, rad), self.o, what=f"{self.where}, o")
+
+
+OPTIONS = frozenset({"rope", "rope_dim", "rope_scaling", "qk_norm", "gate"})
+"""Those that such heads may have."""
+
+
+class Back(NamedTuple):
+    """A head, and what it hands to the output map."""
+
+    head: int
+    offset: int
+    """The largest there is where it reads the start token whatever the place."""
+    reading: Reading
+    fetched: Enclosure
+    """A row for each of the contents given."""
+
+
+def looking_back(
+    part: Live, heads: Heads, by_place: Enclosure, contents: Enclosure, fetches: str
+) -> list[Back]:
+    """The heads by their offsets, which their weights tell. `by_place`: a row per place, the start
+    token's first; `contents`: rows of which every token is within one. Raises CheckFailed where a
+    place may read another token.
+    """
+    at = np.arange(len(by_place.mid))
+    found: list[Back] = []
+    for head in heads.each:
+        turned = at if head.steps else None
+        last = head.asked(by_place.rows(at[-1:]), at[-1:], part.where)
+        keys = head.keys(by_place, at, part.where)
+        offset = int(at[-1] - (last.mid @ keys.mid.T).argmax())
+        wanted = np.maximum(at - offset, 0)
+        reading = Reading.each(part, head, by_place, by_place, wanted, fetches, places=turned)
+        average = reading.read(head.values(contents, part.where))
+        given = head.given(average, contents.hull(), part.where)
+        found.append(Back(head.index, offset, reading, given))
+    return sorted(found, key=lambda one: one.offset)
+
+
+def check_offsets(part: Live, found: list[Back], due: list[int]) -> None:
+    """Raises CheckFailed where heads look back other offsets than are due."""
+    offsets = [one.offset for one in found]
+    if offsets != due:
+        raise CheckFailed(
+            f"{part.where}: its heads look back {offsets} places, where {due} are due"
+        )
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """What tokens may hold, by the binary digits of a number that they have."""
+
+    each: Sequence[Enclosure]
+    """For each digit two rows: it is 0, and it is 1."""
+    none: Enclosure | None = None
+    """One row: there is no number; None where every token has one."""
+
+    @property
+    def bits(self) -> int:
+        return len(self.each)
+
+    @classmethod
+    def of(cls, rows: Enclosure, numbers: NDArray[np.int64], bits: int) -> Numbered:
+        """From rows for each number."""
+        order = np.argsort(numbers)
+        held, first = np.unique(numbers[order], return_index=True)
+        # the least of a number, and of its opposite
+        ends = np.full((2, 1 << bits, rows.mid.shape[1]), np.inf)
+        for end, side in zip(ends, (rows.low, -rows.high), strict=True):
+            alone = len(held) == len(order)
+            end[held] = side[order] if alone else np.minimum.reduceat(side[order], first)
+        each: list[Enclosure] = []
+        for _ in range(bits):
+            # by the lowest digit, and then whatever it is
+            pairs = ends.reshape(2, -1, 2, rows.mid.shape[1])
+            low, opposite = pairs.min(1)
+            each.append(rows.spanning(low, -opposite))
+            ends = pairs.min(2)
+        return cls(each)
+
+    @classmethod
+    def split(cls, table: Enclosure, none: Enclosure | None = None) -> Numbered:
+        """From the rows of all digits, in turn."""
+        return cls([table.rows(slice(at, at + 2)) for at in range(0, len(table.mid), 2)], none)
+
+    @property
+    def digits(self) -> Enclosure:
+        """The rows of all digits."""
+        return stacked(*self.each)
+
+    @property
+    def rows(self) -> Enclosure:
+        """The same, and that of none, if there is one."""
+        return self.digits if self.none is None else stacked(self.digits, self.none)
+
+    @property
+    def absent(self) -> Enclosure:
+        """What a token without a number holds."""
+        assert self.none is not None
+        return self.none
+
+    def mapped(self, through: Callable[..., Enclosure], *beside: Numbered) -> Numbered:
+        """Of a function of tables that leaves the number of rows, or of as many beside: digit by
+        digit, so that what is exact in one need not be in others.
+        """
+        every = zip(self.each, *(one.each for one in beside), strict=True)
+        each = [through(*rows) for rows in every]
+        none = None
+        if self.none is not None:
+            none = through(self.none, *(one.absent for one in beside))
+        return Numbered(each, none)
+
+    def at(self, numbers: NDArray[np.int64]) -> Enclosure:
+        """What a token of each number may hold. Raises CheckFailed where that is nothing."""
+        digit = numbers[:, None] >> np.arange(self.bits) & 1
+        low = np.full((len(numbers), self.each[0].mid.shape[1]), -np.inf)
+        high = -low
+        for place, rows in enumerate(self.each):
+            np.maximum(low, rows.low[digit[:, place]], out=low)
+            np.minimum(high, rows.high[digit[:, place]], out=high)
+        if (low > high).any():
+            raise CheckFailed("no token can hold what is proved of its number")
+        return self.each[0].spanning(low, high)
+
+    def any(self) -> Enclosure:
+        """One row: what a token may hold, whatever its number: of each digit one row, or none."""
+        first, *rest = (
+            both.hull() if self.none is None else hull(both, self.none) for both in self.each
+        )
+        return reduce(Enclosure.within, rest, first)
+
+
+def moved(part: Live, fetched: Numbered, at: Enclosure) -> tuple[Numbered, Numbered]:
+    """Tokens within `at` (one row) once these are added, and behind the MLP."""
+    mixed = fetched.mapped(lambda rows: add(at.repeated(len(rows.mid)), rows, RESIDUAL))
+    return mixed, mixed.mapped(part.after_mlp)
+
+
+@dataclass(frozen=True)
+class Views:
+    """What tokens hold before a layer, whatever the prompt: a row per place, and by numbers that
+    they have.
+    """
+
+    by_place: Enclosure
+    by: dict[str, Numbered]
+
+    @property
+    def anywhere(self) -> Enclosure:
+        """One row: any token of the prompt."""
+        return self.by_place.hull()
+
+    def mapped(self, through: Callable[[Enclosure], Enclosure], **instead: Numbered) -> Views:
+        """Of a function of tables that leaves the number of rows; some numbers as they are given
+        `instead`.
+        """
+        by = {
+            name: instead[name] if name in instead else numbered.mapped(through)
+            for name, numbered in self.by.items()
+        }
+        return Views(through(self.by_place), by | instead)
+
+    def tightened(self) -> Views:
+        """The same, each view within what the others say of any token."""
+        row = reduce(Enclosure.within, (one.any() for one in self.by.values()), self.anywhere)
+        return self.mapped(lambda table: table.within(row))
