@@ -10,7 +10,7 @@ Nearest neighbour: labels fetch the strings before them, and the query compares 
 those of all strings at once.
 
 Neither the 2^d strings nor their pairs are gone through one by one: what a token may hold is known
-by each bit of its string (parts/hops.py), and a score is a sum over bits of one of four numbers
+by each bit of its string (parts/compared.py), and a score is a sum over bits of one of four numbers
 each (parts/compared.py). Of what two bits tell together nothing is claimed.
 """
 
