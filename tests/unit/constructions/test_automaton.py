@@ -18,7 +18,7 @@ from separatrix.constructions import Built, construct
 from separatrix.constructions.multiplied import Quotient, machine
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs.arithmetic import BF16, FP32
-from separatrix.proofs.derivations.multiplied import derive_machine
+from separatrix.proofs.derivations.tracked import derive_machine
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
 

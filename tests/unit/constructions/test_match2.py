@@ -21,7 +21,7 @@ from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs import softmax
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations import match2 as derivation
+from separatrix.proofs.derivations import counting as derivation
 from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum

@@ -21,7 +21,7 @@ from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.multiplied import products
+from separatrix.proofs.derivations.tracked import elements
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge
@@ -213,7 +213,7 @@ def test_layers_that_look_back_too_little_are_refused() -> None:
 @each("text", ["permutation:n=4,k=4", "group:n=4,G=A4", "group:n=4,G=C9", "modular:n=9,m=7"])
 def test_the_table_of_products_is_the_oracle_s(text: str) -> None:
     task = parse_task(text)
-    table = products(task)
+    table = elements(task)
     letters = np.array(list(itertools.product(range(task.vocabulary), repeat=2)))
     still = np.zeros((len(letters), task.length - 2), np.int64)
     asked = task.answer(np.concatenate([letters, still], 1))

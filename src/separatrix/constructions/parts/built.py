@@ -237,10 +237,9 @@ def recipe(
 ) -> Callable[[Weights[TaskT]], Recipe[TaskT]]:
     """Makes a construction of a function that writes its weights."""
 
-    def of(weights: Weights[TaskT]) -> Recipe[TaskT]:
-        return Recipe(name=name, task=task, weights=weights, takes=takes, rounded=rounded)
-
-    return of
+    return lambda weights: Recipe(
+        name=name, task=task, weights=weights, takes=takes, rounded=rounded
+    )
 
 
 class Spaces:

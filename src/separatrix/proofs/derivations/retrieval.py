@@ -59,7 +59,6 @@ from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     RESIDUAL,
-    Array,
     Enclosure,
     Scores,
     above,
@@ -232,7 +231,12 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     rest = np.delete(array(mixer.index_q.weight).reshape(-1, dims, head.q.shape[1]), number, 0)
     if rest.any():
         raise CheckFailed(f"{where}: a head without a weight has queries")
-    factor = _power_of_two(stream, weights[live], where)
+    # one and the same power of two for every query, and a number everywhere
+    given = linear(stream.at_last(), weights[live], what=f"{where}, weight")
+    linear(stream.by_place.hull(), weights[live], what=f"{where}, weight")
+    if given.rad.any() or np.frexp(given.mid)[0] != 0.5:
+        raise CheckFailed(f"{where}: the weight is no power of two, the same for every query")
+    factor = float(given.mid[0, 0])
     keys = chooser.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
     queries = Queries.of(chooser, hop, stream, where)
     scores = Scores(keys, queries.used, f"{where}, scores")
@@ -249,17 +253,6 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     limited(np.array([products * max(1.0, factor)]), where, inner)
     numbers(chooser, keys, where, stream.by_place.hull(), stream.at_last())
     return lead
-
-
-def _power_of_two(stream: Stream, weight: Array, where: str) -> float:
-    """The weight of every query. Raises CheckFailed unless it is one and the same power of two, and
-    a number everywhere.
-    """
-    given = linear(stream.at_last(), weight, what=f"{where}, weight")
-    linear(stream.by_place.hull(), weight, what=f"{where}, weight")
-    if given.rad.any() or np.frexp(given.mid)[0] != 0.5:
-        raise CheckFailed(f"{where}: the weight is no power of two, the same for every query")
-    return float(given.mid[0, 0])
 
 
 def derive(
