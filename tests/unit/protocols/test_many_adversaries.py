@@ -13,19 +13,15 @@ from random import Random
 import adversaries
 import numpy as np
 import pytest
-from adversaries.classes_of_z_1 import spread_over
-from adversaries.ledger import StepBroken
 from adversaries.many_readings import ManyReadings, ManyReadingsSizes
 from adversaries.many_solvers import enough_many, many_readings_solver
 from adversaries.many_steps import Adversary, Play
 from adversaries.prices import Choice
-from adversaries.rectangles import rectangle
 from adversaries.trials import TORN, WAYS, play, plays
-from adversaries.vi_adversary import AdversaryVI, adversary_vi
-from adversaries.vii_adversary import AdversaryVII, adversary_vii
+from adversaries.vi_adversary import AdversaryVI
+from adversaries.vii_adversary import AdversaryVII
 from support.each import each
 
-from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import AdversaryFailed
 from separatrix.protocols.tables import Tables, random_tables, skewed_tables, within
 
@@ -247,56 +243,6 @@ def test_prices_are_what_is_fixed(
                 # z_0 is a token in layer 1, which groups may share
                 paid["read", 1] += min(choice.G * choice.x, sizes.t) - len(places)
             assert paid == allowed
-
-
-def test_wrong_arguments() -> None:
-    line = ManyReadings(silent("VI"), random_tables(0))
-    choice = Choice(contents=(1, 1))
-    with pytest.raises(SizeError, match="that is Theorem VI's, not VII's"):
-        adversary_vii(line, choice)
-    with pytest.raises(SizeError, match=r"1 sets; .* are 2"):
-        adversary_vi(line, choice, [[(0, 1, 2, 3)]])
-    with pytest.raises(SizeError, match="another length or value"):
-        adversary_vi(line, choice, [[(0, 1, 2, 4)], [(0, 0)]])
-    large = ManyReadingsSizes(m=4, branching=(2, 2), t=1, reads=(1, 1), caches=(1, 1, 1))
-    with pytest.raises(SizeError, match="give `functions`"):
-        adversary_vi(ManyReadings(large, random_tables(0)), choice)
-
-
-def test_a_message_outside_its_size_is_seen_where_it_is_fixed() -> None:
-    def two(name: str, known: object, told: tuple[int, ...], size: int) -> int:
-        return size if name == "cache 2" else 0
-
-    sizes = replace(silent("VI"), caches=(1, 1, 2))
-    with pytest.raises(StepBroken, match="takes a value outside its 2") as broken:
-        adversary_vi(ManyReadings(sizes, two), Choice(contents=(1, 1)), [FOURS, TWOS])
-    assert broken.value.law == "values"
-
-
-def test_places_at_which_a_class_takes_most_values() -> None:
-    pool = [(0, 0, 1), (0, 0, 2), (0, 0, 3), (1, 0, 0)]
-    assert len(spread_over(pool, 3, 1, 3).values) == 3
-    # (0, 0, 1), (0, 0, 2), (0, 0, 3) at places 0 and 2 take 0, 1, 2, 3
-    assert spread_over(pool, 3, 2, 4).values == {0, 1, 2, 3}
-    assert len(spread_over(pool, 1, 2, 3).values) == 2
-
-
-def test_a_rectangle_by_hand() -> None:
-    line = ManyReadings(silent("VI"), random_tables(0))
-    every = [(0, 0), (0, 1), (1, 1)]
-    pairs = {(0, 0): (0, 1, 2), (0, 1): (0, 1), (1, 1): (2, 3)}
-    family = [
-        line.empty.then((number,) * 4).then(content)
-        for content, numbers in pairs.items()
-        for number in numbers
-    ]
-    found = rectangle(family, every, 2, lambda z: frozenset((0, entry) for entry in z), 2, 1)
-    assert set(found.contents) == {(0, 0), (0, 1)}
-    assert [prefix.tokens[0] for prefix in found.prefixes] == [0, 1]
-    # (0, 0) twice and (1, 1) twice take one value only
-    assert (found.bad, found.tuples) == (2, 9)
-    # 3 + 2 + 2 for a content twice; twice 2 and 1 and 0 for two
-    assert found.together == 13
 
 
 @pytest.mark.slow

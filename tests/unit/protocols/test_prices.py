@@ -4,18 +4,15 @@ by term, and against brute force.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-import pytest
 from adversaries.many_readings import ManyReadingsSizes
 from adversaries.prices import Choice, Prices, fewer_than
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.each import each
 
-from separatrix.core.errors import SizeError
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails import many_proof as many_prices
 
@@ -79,40 +76,3 @@ def test_occupancy_by_brute_force(bins: int, balls: int) -> None:
     for y in range(1, bins + 2):
         share = Fraction(sum(hit < y for hit in drawn), len(drawn))
         assert fewer_than(y, bins, balls) == share
-
-
-SIZES = ManyReadingsSizes(m=4, branching=(1, 2), t=2, reads=(2, 2), caches=(1, 2, 2))
-
-
-@each(
-    "change",
-    [
-        {"branching": (2,)},
-        {"reads": (2,)},
-        {"reads": (2, 2, 2, 2), "caches": (1,) * 5},
-        {"caches": (1, 1)},
-        {"reads": (2, 2, 2), "caches": (2, 1, 1, 1)},
-        {"t": 5},
-        {"t": 0},
-        {"reads": (0, 2)},
-    ],
-)
-def test_sizes_that_no_theorem_has(change: dict[str, object]) -> None:
-    with pytest.raises(SizeError, match="Theorem VI or VII needs"):
-        replace(SIZES, **change)  # type: ignore[arg-type]
-
-
-@each(
-    "choice",
-    [
-        Choice(contents=(1,)),
-        Choice(contents=(1, 1), x=3),
-        Choice(contents=(1, 1), G=4),
-        Choice(contents=(1, 0)),
-        Choice(contents=(1, 1), Y=(2, 1)),
-        Choice(contents=(1, 1), flags=(0, 2)),
-    ],
-)
-def test_choices_that_do_not_fit(choice: Choice) -> None:
-    with pytest.raises(SizeError, match="does not fit"):
-        Prices(SIZES, choice)

@@ -14,7 +14,6 @@ from support.bounds import threshold
 from support.each import each
 from support.paper_sizes import paper_sizes
 
-from separatrix.core.numbers.counts import Exact
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import MQAR, Disjointness, Equality, Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory import judge, recheck
@@ -154,45 +153,6 @@ def test_theorem_ii_needs_whole_blocks_and_one_sparse_layer() -> None:
     )  # a filler in the open block takes no value
     assert theorem.sizes(Architecture.parse("sparse + linear"), task) is None
     assert theorem.sizes(sparse, Eva(n=64, V=4)) is None
-
-
-PAIRS: list[tuple[str, Task]] = [
-    (spec, task)
-    for spec in (
-        f"linear @ {TINY}",
-        f"full @ {TINY}, p8",
-        f"full + linear @ {TINY}",
-        f"sparse @ {TINY}, block=4, topk=1",
-        "full*3 @ heads=1, head_dim=32",
-        "linear + full*2 @ heads=1, head_dim=32",
-        "full|gdn @ heads=1, head_dim=16",
-        "mlp",
-        "rglru*2 + window",
-    )
-    for task in (
-        Eva(n=32, V=32),
-        TwoSum(n=32, M=128),
-        TwoSum(n=32, M=65, form="decision"),
-        SeqComp(L=2, m=32, branching=(2,)),
-        SeqComp.of_length(3, 300),
-    )
-]
-
-
-@pytest.mark.parametrize(("spec", "task"), PAIRS[::4], ids=str)
-def test_no_contradiction_and_every_verdict_rechecks(spec: str, task: Task) -> None:
-    from separatrix.theory import recheck
-
-    verdicts = judge(Architecture.parse(spec), task)
-    assert verdicts
-    assert not {"FAILS", "SOLVABLE"} <= {v.status for v in verdicts}
-    for verdict in verdicts:
-        recheck(verdict)
-        assert verdict.statement
-
-
-def test_exact_one_is_zero_bits() -> None:
-    assert not Exact(1).exceeds_bits(0)
 
 
 @each(

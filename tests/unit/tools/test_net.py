@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -69,19 +68,6 @@ def test_numbers_are_near_within_the_tolerance(old: str, new: str, near: bool) -
     assert net.near(old, new, 1.5e-6) is near
 
 
-def test_small_numbers_are_compared_with_themselves_where_each_counts() -> None:
-    assert net.near("~32 1.6e-6", "~32 1.7e-6", 2e-5)
-    assert not net.near("~32 1.6e-6", "~32 1.7e-6", 2e-5, each=True)
-    assert net.near("~32 1.6e-6", "~32 1.60001e-6", 2e-5, each=True)
-
-
-def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "net.txt"
-    path.write_text(net.text_of({"own/a": "x"}).replace(f"net {net.VERSION}", "net 99"))
-    with pytest.raises(SystemExit, match=r"'net 99'; .*'net 1'"):
-        net.checked(path, _section(a="x"))
-
-
 def test_a_file_with_the_marks_of_a_conflict_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.txt"
     for wrong in ("<<<<<<< HEAD", "own/a\ty"):
@@ -116,50 +102,6 @@ def test_an_error_is_a_value_if_it_is_a_users_and_expected(tmp_path: Path) -> No
     path = tmp_path / "net.txt"
     assert net.rewritten(path, {"own": Section(lambda: [("b", broken)])}) == 1
     assert not path.exists()
-
-
-def test_settings_take_instructions_away() -> None:
-    found = net.settings()
-    assert len(found) == 2
-    disabled = found["no chosen instructions"]["NPY_DISABLE_CPU_FEATURES"].split()
-    assert len(set(disabled)) == len(disabled)
-
-
-@pytest.mark.parametrize("word", ["-x", "--only", "no-such-command"])
-def test_what_cannot_be_run_is_said_in_one_line(
-    word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as raised:
-        net.main(["--settings", word, "quick"])
-    assert raised.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: '{word}' ")
-    assert said.count("\n") == 1
-
-
-def test_settings_run_at_once_do_not_share_a_folder(capfd: pytest.CaptureFixture[str]) -> None:
-    words = "import tempfile; print('in', tempfile.gettempdir())"
-    assert net.under_settings([sys.executable, "-c", words]) == 0
-    folders = [line for line in capfd.readouterr().out.splitlines() if line.startswith("in ")]
-    assert len(folders) == len(set(folders)) == len(net.settings())
-    assert net.under_settings([sys.executable, "-c", "raise SystemExit(3)"]) == 1
-    assert not any(Path(line[3:]).exists() for line in folders)
-
-
-def test_lines_of_no_section_are_named_and_go(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "net.txt"
-    path.write_text(net.text_of({"own/a": "x", "owned/b": "y"}))
-    section = _section(a="x")
-    assert net.checked(path, section) == 0
-    capsys.readouterr()
-    assert net.checked(path, section, whole=True) == 1
-    assert capsys.readouterr().out.startswith("owned/b: y -> gone, ")
-    assert net.rewritten(path, section) == 0
-    assert "owned/b" in net.read(path)
-    assert net.rewritten(path, section, whole=True) == 0
-    assert net.read(path) == {"own/a": "x"}
 
 
 @pytest.mark.parametrize("name", ["replies", "configs"])

@@ -122,43 +122,6 @@ def test_lists_of_pages_are_links(site: ModuleType) -> None:
     assert "](" not in told
 
 
-def test_printed_prose_may_be_broken_and_columns_may_not(site: ModuleType) -> None:
-    found = site.Site()
-    text = "# A\n\n```text\na sentence\n```\n\n```text\na    1\n```\n"
-    found.add(site.divided("docs/a.md", text, 1))
-    assert re.findall(r"``` {.text .(\w+)}", found.text(found.pages[0])) == ["prose", "columns"]
-
-
-def test_broken_prose_flows_again_and_lists_stay(site: ModuleType) -> None:
-    long = "word " * 18 + "end"  # 93 columns, so that "continued" had no room
-    told = site.joined([long, "continued", "", long, "- item", long, "few: entries", "next"])
-    assert told == [f"{long} continued", "", long, "- item", long, "few: entries", "next"]
-    assert site.joined([f"{long} {long}", "next"]) == [f"{long} {long}", "next"]
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("x_1 * y_2 [N] `a_b` < 3", ["", "x&#95;1 &#42; y&#95;2 &#91;N] `a_b` &#60; 3"]),
-        ("few: small\nlocal: near", ["", "- few: small", "- local: near"]),
-        ("few: small\nlocal: near\n\nmore", ["", "few: small", "", "local: near", "", "more"]),
-        (
-            "more\n\nn = 3   a size\nV   another",
-            ["", "more", "", "- `n = 3` a size", "- `V` another"],
-        ),
-        ("y = a,   z = b,   c", ["", "```text", "y = a,   z = b,   c", "```"]),
-        (
-            "said\n\n    a  1\n\n    b  2\n\nmore",
-            ["", "said", "", "```text", "    a  1", "", "    b  2", "```", "", "more"],
-        ),
-    ],
-)
-def test_what_is_printed_becomes_text_lists_and_code(
-    site: ModuleType, text: str, lines: list[str]
-) -> None:
-    assert list(site.printed(text)) == lines
-
-
 def test_commands_and_sections_lead_to_their_pages(site: ModuleType) -> None:
     found = site.gathered(evidence=Path("none.json"))
     pages = {page.path: found.text(page) for page in found.pages}
@@ -176,12 +139,6 @@ def test_the_explorer_and_pictures_are_links(site: ModuleType) -> None:
     assert "[`separatrix explore`](explore/index.html)" in told
     assert "    separatrix explore\n" in told
     assert "[![B](images/b.svg)](images/b.svg)" in told
-
-
-def test_equal_headings_have_anchors_of_their_own(site: ModuleType) -> None:
-    found = site.Site()
-    found.add(site.divided("docs/a.md", "# A\n\n## B\n\n## B\n", 1))
-    assert found.places["docs/a.md", "b-1"] == "a.md#b-1"
 
 
 @pytest.mark.parametrize(
@@ -267,14 +224,6 @@ def test_a_lesson_shows_what_it_prints_and_draws(site: ModuleType) -> None:
         "# Title\n\nWords.\n\n```python\nx = 2\nprint(x)\n```\n\n```text\n2\n```"
     )
     assert page.endswith("Drawn()\n```\n\n<b>2</b>\n")
-
-
-def test_code_to_be_folded_is_there_under_its_first_line(site: ModuleType) -> None:
-    page = site.run('# %% tags=["hide-input"]\n# How.\nx = 2\n\n# %%\nprint(x)\n')
-    assert page.startswith(
-        '<details markdown="1">\n<summary>How.</summary>\n\n```python\n# How.\nx'
-    )
-    assert page.count("```python") == 2
 
 
 def test_an_example_that_is_linked_has_a_page(site: ModuleType) -> None:
