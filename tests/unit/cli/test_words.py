@@ -234,11 +234,6 @@ def test_json_keys_are_no_headings(
     assert all(set(part) == {"heading", "text"} for part in data.values())
 
 
-def test_a_misspelt_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--budget" in refused(capsys, "refute", "full", "--task", "eva:n=4", "--budgt", "5")
-    assert "--arch" in refused(capsys, "construct", "eva:n=4", "--out", "x", "--arhc", "full")
-
-
 # compare
 
 
@@ -252,10 +247,3 @@ def test_sizes_by_hand_in_a_comparison(capsys: pytest.CaptureFixture[str]) -> No
     assert any("dtype = p4" in text for text in second["assumptions"])
     assert "is 'mamba2'" in refused(capsys, *words, "mamba2.state=8")
     assert "no setting" in refused(capsys, *words, "gdn")
-
-
-def test_plain_english_in_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
-    short = " ".join(printed(capsys, "compare", "gdn", "full").split())
-    long = " ".join(printed(capsys, "compare", "gdn", "full", "--why", "all").split())
-    assert "Whatever" not in short
-    assert "Whatever" in long

@@ -61,8 +61,15 @@ def test_every_prompt_is_answered_in_either_form(sizes: str, stack: str) -> None
         assert step_by_step(built, tokens, dtype) == right
 
 
-@each("form", ["absent", "independent"])
-@each("stack", ["", "gdn*3 @ bf16"])
+@pytest.mark.parametrize(
+    ("form", "stack"),
+    [
+        ("absent", ""),
+        pytest.param("independent", "", marks=pytest.mark.slow),
+        pytest.param("absent", "gdn*3 @ bf16", marks=pytest.mark.slow),
+        pytest.param("independent", "gdn*3 @ bf16", marks=pytest.mark.slow),
+    ],
+)
 def test_longer_prompts_than_a_chunk_are_answered(form: str, stack: str) -> None:
     """81 tokens in chunks of 24, from the task's own draws."""
     built = made(f"n=40,K=60,V=6,form={form}", stack)

@@ -191,6 +191,7 @@ def test_what_the_rows_do_not_show_is_said() -> None:
     assert "(0.1.0+a, 0.1.0+b)" in told
 
 
+@pytest.mark.slow
 def test_a_store_of_other_settings_gives_no_row(tmp_path: Path) -> None:
     """Another trial of the same layouts and seeds stands there: fewer steps, and so worse."""
 

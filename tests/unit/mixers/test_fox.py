@@ -32,7 +32,9 @@ def test_equals_the_definition() -> None:
     heads.check(head)
 
 
-@pytest.mark.parametrize("form", ["bf16", "fp16", "fp32"])
+@pytest.mark.parametrize(
+    "form", ["bf16", *(pytest.param(form, marks=pytest.mark.slow) for form in ("fp16", "fp32"))]
+)
 def test_open_gates_make_it_full_attention_bit_for_bit(form: str) -> None:
     """softplus(-200) is less than the smallest number of float32: log gates are 0. This is what
     constructions for full attention rest on when they are claimed for it.

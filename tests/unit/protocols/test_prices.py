@@ -9,7 +9,7 @@ from itertools import product
 
 from adversaries.many_readings import ManyReadingsSizes
 from adversaries.prices import Choice, Prices, fewer_than
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.each import each
 
@@ -45,7 +45,7 @@ def sized(draw: st.DrawFn) -> Prices:
     return Prices(sizes, Choice(G=G, x=x, contents=contents, flags=flags))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(sized())
 def test_prices_are_those_of_the_theorems(own: Prices) -> None:
     sizes = own.sizes

@@ -79,18 +79,10 @@ def test_what_is_no_stack(text: str) -> None:
     assert "\n" not in said["error"]
 
 
-def test_both_stacks_are_told_their_errors() -> None:
-    assert [said["stack"] for said in told("gnd", "full*")] == [0, 1]
-
-
 @each("context", ["0", "-1", "1000000000001", "1e6", "long"])
 def test_what_is_no_context(context: str) -> None:
     (said,) = told("full", context=context)
     assert "context" in said["error"]
-
-
-def test_the_longest_context() -> None:
-    assert told("full", context="1000000000000")[0]["card"]["context"] == 10**12
 
 
 def test_no_context_is_the_smallest_of_their_own() -> None:

@@ -62,15 +62,6 @@ def test_every_preset_is_one_screen_that_names_what_is_missing(
             assert row.decides != NOTHING, (context, row)
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80, 200])
-def test_every_width_is_kept(
-    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("qwen3-next-80b", "recurrentgemma-2b"):
-        facts = card_facts(preset(name), 131_072)
-        assert max(map(len, lines_of(facts, capsys, monkeypatch, columns=columns))) <= columns
-
-
 def test_a_guessed_type_stands_on_the_first_screen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,8 +33,7 @@ def printed(models, context: int, width: int) -> str:
     return comparison_document(cards(models, context)).text(width)
 
 
-@each("width", [40, 60, 80, 100, 200])
-@each("count", [2, 3])
+@each("width, count", [(40, 2), (40, 3), (80, 3), (200, 2)])
 def test_it_fits_in_ascii(width: int, count: int) -> None:
     text = printed(MODELS[:count], 8192, width)
     assert text.isascii()

@@ -13,7 +13,7 @@ from support.each import each
 from support.tools import loaded
 
 from separatrix.cli.main import run
-from separatrix.cli.report.tasks import describe, rows
+from separatrix.cli.report.tasks import describe
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.tasks import TASKS, Batch, Eva, parse_task
 from separatrix.tasks.text import TEXT_TASKS
@@ -24,10 +24,6 @@ def test_the_page_is_what_the_code_writes() -> None:
     page = loaded("pages").tasks_page()
     written = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
     assert written == page, "write it again: tools/pages.py tasks"
-
-
-def test_every_task_is_listed() -> None:
-    assert [row["name"] for row in rows()] == [*TASKS, *TEXT_TASKS]
 
 
 @each("name", [*TASKS, *TEXT_TASKS])

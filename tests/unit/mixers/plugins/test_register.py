@@ -623,6 +623,7 @@ def test_a_monotone_mixer_keeps_the_laws_though_its_decays_are_of_either_sign(
     assert broken_laws(made, ["monotone"]) == {"monotone"}
 
 
+@pytest.mark.slow
 def test_the_monotone_mixer_of_the_page_keeps_the_laws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     shorten(monkeypatch)

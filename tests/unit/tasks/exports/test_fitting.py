@@ -38,7 +38,13 @@ def test_a_value_more_is_a_word_more(text: str, least: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["needles:length=120,keys=4", "multihop:k=2,n=15", "dyck:n=256,k=2,D=8", "khop:easy"]
+    "text",
+    [
+        "needles:length=120,keys=4",
+        pytest.param("multihop:k=2,n=15", marks=pytest.mark.slow),
+        pytest.param("dyck:n=256,k=2,D=8", marks=pytest.mark.slow),
+        "khop:easy",
+    ],
 )
 def test_every_row_that_is_exported_fits(tmp_path: Path, text: str) -> None:
     task = parse_any_task(text)
