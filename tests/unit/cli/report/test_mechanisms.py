@@ -112,7 +112,7 @@ def test_growth(name: str, grows: str) -> None:
 
 def test_one_mechanism_is_explained_by_its_recurrence_and_sizes() -> None:
     parts = dict(describe("gdn"))
-    assert "S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T" in parts["gdn: Gated DeltaNet"]
+    assert "S_{i,j-1} (I - b_ij k_ij k_ij^T) + b_ij v_ij k_ij^T" in parts["gdn: Gated DeltaNet"]
     assert "heads head_dim value_dim" in " ".join(parts.values())
     assert "2412.06464" in parts["source"]
     with pytest.raises(UnknownNameError, match="'gdn'"):
