@@ -20,7 +20,7 @@ TOLD_BY = {"startswith", "endswith", "count", "find", "index"}
 """Questions about a text, besides comparing it."""
 MADE = {
     "contract/test_documents.py": "what the comparer of documents says of them",
-    "contract/test_theory_page.py": "the name of a row of docs/theory.md, which is read",
+    "contract/test_theory_page.py": "what the reader of formulas says of them",
     "peers/test_lm_eval.py": "prompts, whose last lines it reads",
     "unit/cli/report/test_tasks.py": "names of parts",
     "unit/constructions/test_encoder.py": "`fetches` of a proof record, a part of its format",
