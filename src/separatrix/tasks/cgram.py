@@ -121,14 +121,8 @@ class CGram(Task):
         return lookup_chance(self.V, self.shift)
 
     def level(self, probe: str) -> Fraction:
-        """With V <= m = entries every id follows something and none is likelier than another; else
-        the m followers differ, and counts and the place of one show them. What follows another
-        context than the one asked for is the answer with probability (m/V - 1)/(m - 1) (0 if V >
-        m), and each other follower is one of those V - 1 that share the rest.
-
-        What follows the latest context with c - 1 of the tokens is what is asked for with
-        probability 1/(d + 1) at most, since d others at least have them too; else it is the answer
-        as often as what follows another context is.
+        """As `words.drawn` derives, m = entries. Each other follower than that of the nearest
+        context is one of those V - 1 that share the rest.
         """
         m = self.entries
         V = self.V

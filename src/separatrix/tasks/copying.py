@@ -80,10 +80,9 @@ class Copying(Task):
         return (self.n + 1) // 2
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent value. A place is the one asked for in one of M
-        lengths, or of m values, and else one of the others, which says what one entry says of
-        another; so does any token near the end. The id next to a blank's is the mark's, and behind
-        that stands a blank.
+        """Of counts, the share of the most frequent value. A place that is not asked for, or a
+        token near the end, says what one entry says of another. The id next to a blank's is the
+        mark's, and behind that stands a blank.
         """
         if probe in ("constant", "nearest key"):
             return self.chance
@@ -203,10 +202,9 @@ class SelectiveCopying(Task):
         )
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent value; of the entry behind the last blank too,
-        whichever question it is. A place holds what is asked for with probability 1/(T - n + 1), or
-        1/T counted from the start; else it says what one entry says of another, and so does any
-        token near the end, which is not asked for where n > 3.
+        """Of counts, the share of the most frequent value; of the entry behind the last blank too.
+        A place, or a token near the end, which is not asked for where n > 3, says else what one
+        entry says of another.
         """
         if probe == "constant":
             return self.chance

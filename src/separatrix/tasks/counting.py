@@ -95,15 +95,9 @@ class Counting(Task):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        queried = sizes.get("form") == "queried"
-        check_names(
-            cls.name,
-            cls.usage,
-            sizes,
-            ("n", "V", "form", "shift"),
-            needed=("n", "V") if queried else ("n",),
-        )
-        return cls(**sizes)
+        if sizes.get("form") == "queried":
+            check_names(cls.name, cls.usage, sizes, [*sizes], needed=("n", "V"))
+        return super().from_sizes(sizes)
 
     def layout(self) -> Layout:
         """Two runs: one token more is a one, and ones are asked for."""

@@ -138,8 +138,8 @@ class FuzzyRecall(Task):
         )
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent id among the tokens of values; of one token, as
-        `words.drawn` derives.
+        """Of counts, the share of the most frequent id of values; of one token, as `words.drawn`
+        derives.
         """
         if probe == "constant":
             return self.chance

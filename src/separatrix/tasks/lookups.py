@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import require
+from separatrix.tasks.base.described import SAME
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns, ranges
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     LOOKUP_SHIFTS,
     check_zipf,
@@ -109,18 +109,14 @@ class Eva(Lookup):
     source = "[Ye26]"
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
-    V: int = 0
+    V: int = SAME
 
-    def __init__(self, *, n: int, V: int | None = None, shift: str = PLAIN) -> None:
-        object.__setattr__(
-            self, "n", require(self.name, "n", n, 1 if V is not None else 2, LARGEST_SIZE)
-        )
-        object.__setattr__(
-            self, "V", require(self.name, "V", n if V is None else V, 2, LARGEST_SIZE)
-        )
-        object.__setattr__(self, "shift", shift)
-        self._check_shift(shift)
-        check_zipf(self.name, "V with shift=zipf", self.V, shift)
+    def __post_init__(self) -> None:
+        least = 2 if self.V is SAME else 1
+        if self.V is SAME:
+            object.__setattr__(self, "V", self.n)
+        self._require(n=least, V=2)
+        check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     def layout(self) -> Layout:
         """Values and arguments share their ids. V = n stays so; any other V stays."""

@@ -311,12 +311,9 @@ class MQAR(Task):
         return lookup_chance(self.answers, self.shift)
 
     def level(self, probe: str) -> Fraction:
-        """Counts list the values that stand in the prompt, and one place shows one of them: each of
-        the k is the answer with probability 1/k. The token before a query is a value only where the
-        query follows the pairs at once, as at most one in k does. Then it is the answer with
-        probability 1/k, else with 1/V. The value of the nearest other key is not the answer, so
-        that each other value is with probability 1/(V-1). Where the nearest token is a value, the
-        largest key is asked for, and that value is among the k.
+        """Beside what `words.drawn` derives: the token before a query is a value only where the
+        query follows the pairs at once, as at most one in k does; and where the nearest token is a
+        value, the largest key is asked for, and that value is among the k.
         """
         k = self.num_kv_pairs
         values = self.answers

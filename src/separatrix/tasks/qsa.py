@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import SAME, ladder, require
 from separatrix.tasks.base.layout import Growth, Layout, Part
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
@@ -85,23 +85,18 @@ class QSA(Task):
     n: int
     q: int
     V: int
-    sets: int = 0
+    sets: int = SAME
     shift: str = PLAIN
 
-    def __init__(
-        self, *, n: int, q: int, V: int, sets: int | None = None, shift: str = PLAIN
-    ) -> None:
+    def __post_init__(self) -> None:
+        n, q, V = self.n, self.q, self.V
         # for q V of them every sum is sure to have a set
         least = q * V if type(q) is int and type(V) is int else 2
-        object.__setattr__(self, "n", require(self.name, "n", n, 2, LARGEST_SIZE, drawn=least))
-        object.__setattr__(self, "q", require(self.name, "q", q, 2, n))
-        object.__setattr__(self, "V", require(self.name, "V", V, 2, LARGEST_SIZE))
-        object.__setattr__(
-            self, "sets", require(self.name, "sets", n if sets is None else sets, 1, LARGEST_SIZE)
-        )
-        object.__setattr__(self, "shift", shift)
-        self._check_shift(shift)
-        if shift == "average":
+        require(self.name, "n", n, 2, LARGEST_SIZE, drawn=least)
+        if self.sets is SAME:
+            object.__setattr__(self, "sets", n)
+        self._require(q=(2, n), V=2, sets=1)
+        if self.shift == "average":
             require(self.name, "q with shift=average", q, 2, min(n, _MOST_AVERAGED))
             require(self.name, "V with shift=average", V, q + 1, LARGEST_SIZE)
 

@@ -217,22 +217,14 @@ class Recall(Task):
         return max(1 - self._asked, self._asked * lookup_chance(self.V, drawn))
 
     def level(self, probe: str) -> Fraction:
-        """First and second writes: those that are the last ones count, the others are any of the
-        values; and they tell whether the key is there.
+        """Derived from `words.drawn`. First and second writes also tell whether the key is there.
 
-        Counts, the token at a place and the one before the query show values of the prompt. With
-        V <= D all values stand there and none is likelier than another, but for the one behind the
-        nearest key: 1 - (D/V - 1)/(D - 1), shared by the V - 1 others. With V > D values differ,
-        and each of the D is the answer equally often. The one behind the nearest key is not it.
-        Where the nearest token is a value, the smallest key is asked for, and that value is one of
-        the D.
+        The nearest key: with V <= D each of the V - 1 other values shares what the one behind it
+        lacks. With V > D that one is not the answer, and where the nearest token is a value, the
+        smallest key is asked for, and that value is one of the D.
 
-        Independent values are those of a table, and the value behind the nearest key is unlike the
-        answer only by chance; the smallest key is asked for in one of n cases.
-
-        Counts also tell whether the key asked for is there, whatever the sampler: then no more
-        different keys stand in the whole prompt than were written, D, else one more. They know
-        "none" for sure, and of other answers no more than above.
+        Counts know "none" for sure, whatever the sampler: one more different key stands in the
+        whole prompt then.
         """
         D = self.written
         V = self.V
@@ -414,9 +406,7 @@ class NoisyRecall(Task):
         )
 
     def level(self, probe: str) -> Fraction:
-        """Where V does not divide n, a value that stands once more is told by counts, or by any
-        token beside it. The value of another key is the likeliest other one.
-        """
+        """Where V does not divide n, counts, or any token, tell of a value that stands once more."""
         if probe == "nearest key":
             return other(self.n, self.V)
         return self.chance if probe == "constant" else share(self.n, self.V)

@@ -103,13 +103,7 @@ class Functions(Composition, Task):
 
     @classmethod
     def of_length(
-        cls,
-        L: int,
-        n: int,
-        *,
-        uniform: bool = False,
-        values: str = FUNCTIONS,
-        shift: str = PLAIN,
+        cls, L: int, n: int, *, uniform: bool = False, values: str = FUNCTIONS, shift: str = PLAIN
     ) -> Self:
         """The largest m whose prompt, with every n_l = 2 (uniform: 1), fits in n tokens. Raises
         SizeError when none does.
@@ -121,11 +115,7 @@ class Functions(Composition, Task):
         if require(cls.name, "n", n, 1, LARGEST_PROMPT, drawn=least) < least:
             raise SizeError(f"{cls.name}: n={n} is too short for L={L}; the smallest is {least}")
         return cls(
-            L=L,
-            m=(n - 2) // units,
-            branching=(branch,) * (L - 1),
-            values=values,
-            shift=shift,
+            L=L, m=(n - 2) // units, branching=(branch,) * (L - 1), values=values, shift=shift
         )
 
     def family(self) -> Family[Self]:

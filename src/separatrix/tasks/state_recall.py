@@ -9,7 +9,7 @@ from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
-from separatrix.tasks.drawing.distinct import evenly
+from separatrix.tasks.drawing.distinct import avoiding, evenly
 
 
 def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generator) -> Tokens:
@@ -33,10 +33,11 @@ def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generat
         goes = 2 * away * np.where(there, 1.0, (P - 2) / (P - 1))
         drawn = rng.random(len(at)) * (stays + comes + goes)
         one = (at + rng.integers(1, P, size=len(at))) % P
-        two = _other(at, np.where(there, one, start), P, rng)
+        two = avoiding(P, np.column_stack((at, np.where(there, one, start))), 1, rng)[:, 0]
         stayed = drawn < stays
         to = np.where(drawn < stays + comes, start, np.where(there, one, two))
-        swaps[:, left] = np.where(stayed, ids[one, _other(at, one, P, rng)], ids[at, to])
+        third = avoiding(P, np.column_stack((at, one)), 1, rng)[:, 0]
+        swaps[:, left] = np.where(stayed, ids[one, third], ids[at, to])
         at = np.where(stayed, at, to)
     return swaps
 
@@ -73,12 +74,6 @@ def exchanged(pointer: Tokens, swap: Tokens, P: int) -> Tokens:
     """What a swap makes of a pointer: the other one of the two, itself where it takes no part."""
     one, two = (ends[swap] for ends in swapped(P))
     return np.where(one == pointer, two, np.where(two == pointer, one, pointer))
-
-
-def _other(one: Tokens, two: Tokens, P: int, rng: np.random.Generator) -> Tokens:
-    third = rng.integers(P - 2, size=len(one))
-    third += third >= np.minimum(one, two)
-    return third + (third >= np.maximum(one, two))
 
 
 MOST_POINTERS = 64
@@ -239,16 +234,10 @@ class StateRecall(Composition, Task):
         )
 
     def _different(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """(batch, P): different uniform cells, one after the other, each named by its number
-        among the cells still free.
-        """
+        """(batch, P): different uniform cells, one after the other."""
         pointers = np.empty((batch, self.P), np.int64)
         for chosen in range(self.P):
-            new = rng.integers(self.n - chosen, size=batch)
-            # in ascending order, so that a number moved past one taken cell meets the next
-            for taken in np.sort(pointers[:, :chosen], axis=1).T:
-                new += new >= taken
-            pointers[:, chosen] = new
+            pointers[:, [chosen]] = avoiding(self.n, pointers[:, :chosen], 1, rng)
         return pointers
 
     def _traced(self, swaps: Tokens, pointer: Tokens) -> Tokens:

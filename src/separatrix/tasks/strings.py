@@ -9,13 +9,7 @@ from typing import ClassVar
 from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
-from separatrix.tasks.base.task import (
-    PLAIN,
-    Batch,
-    FirstPart,
-    Task,
-    Tokens,
-)
+from separatrix.tasks.base.task import PLAIN, Batch, FirstPart, Task, Tokens
 from separatrix.tasks.drawing.distinct import one_of
 
 _LEAST_FRAGMENTS = 8
@@ -36,7 +30,26 @@ _HIDING = (
 """M, and numbers of which each of 2..M divides one, with sums of subsets far apart."""
 
 
-class Equality(Task):
+class Strings(Task):
+    """Two strings of n bits, one behind the other."""
+
+    first: ClassVar[str]
+    """What the first one is."""
+
+    n: int
+
+    def _laid(self, runs: TwoRuns, grows: Growth) -> Layout:
+        n = self.n
+        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=grows)
+
+    def first_part(self) -> FirstPart | None:
+        """The last token is the last bit of v: 0, or of two sets 1. The strings u that end in 0 are
+        told apart by the rest of v; those that end in 1 never match, or always meet v.
+        """
+        return FirstPart(self.first, OneMoreThanPower(self.n - 1)) if self.n > 1 else None
+
+
+class Equality(Strings):
     """String equality: are two strings of n bits the same?
 
         position   0     ...   n-1   n     ...   2n-1
@@ -90,7 +103,8 @@ class Equality(Task):
     shortcuts = ("halves", "moduli", "larger moduli", "compared")
     grid = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
-    n: int
+    first = "the first string"
+
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
@@ -98,15 +112,13 @@ class Equality(Task):
 
     def layout(self) -> Layout:
         """Two runs: the first of the two is the second string again."""
-        n = self.n
-        runs = TwoRuns.halves(n, (((1,), n // 2), ((0,), n - n // 2)))
-        grows = Growth("strings of n bits", 1)
-        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=grows)
+        half = self.n // 2
+        runs = TwoRuns.halves(self.n, (((1,), half), ((0,), self.n - half)))
+        return self._laid(runs, Growth("strings of n bits", 1))
 
     def level(self, probe: str) -> Fraction:
-        """1 for what sees both tokens where there are two, for bags of neighbours that a short
-        string has no room to hide and for moduli that the draw does not hide; of the best place
-        compared, what the places that differ give; else chance.
+        """1 where there are two tokens that are seen, for bags of neighbours that a short string
+        has no room to hide and for moduli that are not hidden; what the best place compared gives.
         """
         if probe == "compared":
             return (1 + self._often_different) / 2
@@ -151,12 +163,6 @@ class Equality(Task):
         places = sorted(start + more for start, _ in self._starts for more in (0, 1))
         most = max(bisect_left(places, at + choices) - at_of for at_of, at in enumerate(places))
         return Fraction(most, choices)
-
-    def first_part(self) -> FirstPart | None:
-        """The last token is the last bit of v, say 0. The strings u that end in 0 are told apart by
-        the rest of v; those that end in 1 never match.
-        """
-        return FirstPart("the first string", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         equal = rng.integers(2, size=batch)
@@ -215,7 +221,7 @@ class Equality(Task):
         return (tokens[:, : self.n] == tokens[:, self.n :]).all(1).astype(np.int64)
 
 
-class Disjointness(Task):
+class Disjointness(Strings):
     """Disjointness: have two sets, given as strings of n bits, no element in common?
 
         position   0     ...   n-1   n     ...   2n-1
@@ -262,7 +268,8 @@ class Disjointness(Task):
     shortcuts = ("quarters", "sign products")
     grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
-    n: int
+    first = "the first set"
+
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
@@ -270,21 +277,12 @@ class Disjointness(Task):
 
     def layout(self) -> Layout:
         """Two runs: the first set holds all elements, the second none or one."""
-        n = self.n
-        runs = TwoRuns(1, 0, n, 2 * n)
-        grows = Growth("sets of n elements", 2)
-        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=grows)
+        return self._laid(TwoRuns(1, 0, self.n, 2 * self.n), Growth("sets of n elements", 2))
 
     def level(self, probe: str) -> Fraction:
         """Chance, and the gain that counts at odd and at even places may bring together."""
         gain = Fraction(5, 2 * self.n) if probe == "quarters" else Fraction(0)
         return min(Fraction(1), self.chance + gain)
-
-    def first_part(self) -> FirstPart | None:
-        """The last token is the last bit of v, say 1. The sets u without the last element are told
-        apart by the rest of v; those with it always meet v.
-        """
-        return FirstPart("the first set", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)

@@ -11,28 +11,10 @@ from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
-from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
-    PLAIN,
-    Batch,
-    FirstPart,
-    Task,
-    Tokens,
-)
-from separatrix.tasks.drawing.distinct import independent
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, FirstPart, Task, Tokens
+from separatrix.tasks.drawing.distinct import avoiding, independent
 
 Form = Literal["query", "decision"]
-
-
-def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, n): uniform over [values] without the row's holes, shape (batch, number),
-    which differ.
-    """
-    # uniform numbers of as many values as are left, moved up past each hole: no rejection
-    x = rng.integers(values - holes.shape[1], size=(len(holes), n))
-    for hole in np.sort(holes, axis=1).T:
-        x += x >= hole[:, None]
-    return x
 
 
 def one_per_class(classes: Tokens, rng: np.random.Generator) -> Bools:
@@ -102,6 +84,23 @@ class Cancelling(Task):
     @property
     def _smallest(self) -> int:
         return self.summands - (self.form == "query")
+
+    @property
+    def _small(self) -> bool:
+        """Whether there are too few tokens, or values, for counts to say nothing: found by
+        probing all n <= 24 and M <= 67. No promise is made then.
+        """
+        return self.n < (4 if self.form == "query" else 6) or self.M < 9
+
+    def level(self, probe: str) -> Fraction:
+        """Chance, but for "nearest key" per query, whose level is an upper bound: where an id is
+        near that of q, the token behind it is seen, which may hang together with q under label 1.
+        Enumerated for small sizes (of twosum n <= 16 and M <= 64, of threesum n <= 4 and M <= 16),
+        this gains less than 1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n.
+        """
+        if probe != "nearest key" or self.form != "query":
+            return self.chance
+        return self.chance + Fraction(1, 2 * self.n**2 if 2 * self.n <= self.M else 8)
 
     def layout(self) -> Layout:
         query = self.form == "query"
@@ -225,19 +224,11 @@ class TwoSum(Cancelling):
         return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for probes that see two values which may cancel. Exact but for "nearest key",
-        and for M >= 5.
-
-        "last tokens": of a decision's pairs of places one cancels under label 1, and one more for
-        each token that equals the one negated, of n-2 in N'-1 classes (all, if N' = 1); the places
-        are as likely as any. Per query x_n cancels q if it is x_j, or else one of M-3 values (M-1
-        if N' = 1) alike. Either is certain; other pairs are at least as likely under label 0. A
-        sampler could avoid it only by never planting in the last places. "nearest key": per query
-        -q stands before q under label 1 only, and where its id is near that of q the token behind
-        it is seen, not it itself. An upper bound: enumerated for n <= 16 and M <= 64, this gains
-        less than 1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n. Small sizes (`_small`)
-        have so few different prompts that weights for tokens, or the token behind the nearest,
-        single some of them out: no promise is made, 1 is stated.
+        """Also more for "last tokens", exact for M >= 5: of a decision's pairs of places one
+        cancels under label 1, and one more for each token that equals the one negated, of n-2 in
+        N'-1 classes (all, if N' = 1); the places are as likely as any. Per query x_n cancels q if
+        it is x_j, or else one of M-3 values (M-1 if N' = 1) alike. A sampler could avoid it only by
+        never planting in the last places.
         """
         n = self.n
         if self._small and probe in ("counts", "nearest key"):
@@ -251,20 +242,11 @@ class TwoSum(Cancelling):
             else:
                 met = Fraction(1, n) + Fraction(n - 1, n * (self.M - (3 if classes else 1)))
             return (1 + met) / 2
-        if probe == "nearest key" and self.form == "query":
-            return Fraction(1, 2) + (Fraction(1, 2 * n**2) if 2 * n <= self.M else Fraction(1, 8))
-        return self.chance
+        return super().level(probe)
 
     @property
     def _small(self) -> bool:
-        """Whether there are too few tokens, or values, for counts to say nothing: found by
-        probing all n <= 24 and M <= 67.
-        """
-        return (
-            self.n < (4 if self.form == "query" else 6)
-            or self.M < 9
-            or (self.n < 8 and 3 * self.n > self.M)
-        )
+        return super()._small or (self.n < 8 and 3 * self.n > self.M)
 
     @property
     def pairs(self) -> int:
@@ -425,21 +407,8 @@ class ThreeSum(Cancelling):
         require(self.name, "M", self.M, 5, LARGEST_SIZE, drawn=least)
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for "nearest key" per query: of a token whose id is near that of q the one
-        behind it is seen, and under label 1 two of them hang together with q. An upper bound:
-        enumerated for n <= 4 and M <= 16, this gains less than 1/(2n^2) where M >= 2n, and less
-        than 1/8 where M < 2n. Small sizes (n < 4, or 6 as a decision, or M < 9) have very few
-        different prompts, so that weights for tokens, or the last ones, single some of them out. No
-        promise is made there: 1 is stated.
-        """
-        small = self.n < (4 if self.form == "query" else 6) or self.M < 9
-        if small and probe in ("counts", "last tokens", "nearest key"):
-            return Fraction(1)
-        if probe == "nearest key" and self.form == "query":
-            return Fraction(1, 2) + (
-                Fraction(1, 2 * self.n**2) if 2 * self.n <= self.M else Fraction(1, 8)
-            )
-        return self.chance
+        few = probe in ("counts", "last tokens", "nearest key")
+        return Fraction(1) if self._small and few else super().level(probe)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)

@@ -15,6 +15,8 @@ from functools import cached_property, lru_cache
 from math import comb, factorial, sqrt
 from typing import ClassVar
 
+from flint import fmpz
+
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
@@ -156,9 +158,8 @@ class Parity(Ones):
         return self._laid(YES_OR_NO, "bits", 2)
 
     def level(self, probe: str) -> Fraction:
-        """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
-        by one like it, so it tells the last bit or that all n are equal: for even n both prompts of
-        equal bits are even, for odd n they differ.
+        """Counts are all there is. The nearest key tells the last bit or that all n are equal: for
+        even n both prompts of equal bits are even, for odd n they differ.
         """
         if probe == "counts":
             return Fraction(1)
@@ -396,12 +397,9 @@ class Permutation(Product):
         number of times.
 
         Counts: guessing by whether id 1 occurs more than m times is right in 2^(n-1) +- binom(n-1,
-        m) of the 2^n prompts. For binom(n, 0) - binom(n, 1) + ... up to m is +- binom(n-1, m); the
-        middle m is best. The nearest key: an earlier token unlike the last one is followed by one
-        like it, so it tells the last token or that all n are equal. For even n both prompts of
-        equal tokens have answer 0, and of the others 2^(n-1) have 1: right in 2 + 2^(n-1). For odd
-        n the two differ. Of the others, those that end in b have parity 1 - b in 2^(n-2) cases, one
-        more than parity b: right in 1 + 2^(n-1).
+        m) of the 2^n prompts, and the middle m is best. The nearest key tells the last token or
+        that all n are equal: right in 2 + 2^(n-1) for even n, where both of these have answer 0,
+        else in 1 + 2^(n-1).
         """
         if probe == "parities":
             return Fraction(2, self.answers)
@@ -521,10 +519,6 @@ class Group(Product):
         return self.elements.ids(np.array([[1, 2, 0, *range(3, k)], cycle]))
 
 
-_LARGEST_PRIME = 1 << 12
-"""Factors are looked for up to here; what is left is taken for a prime."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Tracked:
     """A group of rearrangements that a task asks to follow: all permutations of k things, the even
@@ -586,7 +580,7 @@ def _cycles(m: int, *, bits: bool = False) -> Tracked:
     """Numbers modulo m, as turns of one cycle for each power of a prime in m. Tokens are all
     numbers, or just 0 and 1.
     """
-    lengths = _prime_powers(m)
+    lengths = [int(p) ** power for p, power in fmpz(m).factor()]
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
 
     def turned(numbers: Tokens) -> Tokens:
@@ -604,17 +598,3 @@ def _cycles(m: int, *, bits: bool = False) -> Tracked:
         order=m,
         rows=lambda: (turned(np.arange(2 if bits else m)), turned(np.arange(m))),
     )
-
-
-def _prime_powers(m: int) -> list[int]:
-    found: list[int] = []
-    p = 2
-    while p * p <= m and p <= _LARGEST_PRIME:
-        power = 1
-        while m % p == 0:
-            m //= p
-            power *= p
-        if power > 1:
-            found.append(power)
-        p += 1
-    return [*found, m] if m > 1 else found

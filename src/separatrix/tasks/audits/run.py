@@ -24,15 +24,7 @@ from separatrix.core.errors import EvidenceError, SizeError, SpecError, UnknownN
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.lazy import np
 from separatrix.core.progress import Advance
-from separatrix.tasks import (
-    AUDITED,
-    NO_ANSWER,
-    PLAIN,
-    PROBES,
-    TASKS,
-    Task,
-    parse_any_task,
-)
+from separatrix.tasks import AUDITED, NO_ANSWER, PLAIN, PROBES, TASKS, Task, parse_any_task
 from separatrix.tasks.audits.probes import PROBE, Learner, Prompts, cut, words_of
 from separatrix.tasks.audits.rows import (
     BOUND,

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
 
+SAME: Any = None
+"""The default of a size that is another one where it is left out."""
 _MOST_DIGITS = 128
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 

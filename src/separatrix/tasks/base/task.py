@@ -336,10 +336,7 @@ class Task(Described):
     @property
     def extent(self) -> tuple[str, ...]:
         """How large an instance is, in words."""
-        return (
-            f"{self.length:,} tokens of {self.vocabulary:,} ids",
-            f"{self.answers:,} answers",
-        )
+        return (f"{self.length:,} tokens of {self.vocabulary:,} ids", f"{self.answers:,} answers")
 
     @property
     def told_apart(self) -> str | None:

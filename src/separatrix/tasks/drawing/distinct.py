@@ -303,6 +303,17 @@ def occurring(V: int, shift: str) -> int:
     return min(FEW, V) if shift == "few" else V
 
 
+def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, n): uniform over [values] without the row's holes (batch, number), which
+    differ.
+    """
+    # uniform numbers of as many values as are left, moved up past each hole: no rejection
+    x = rng.integers(values - holes.shape[1], size=(len(holes), n))
+    for hole in np.sort(holes, axis=1).T:
+        x += x >= hole[:, None]
+    return x
+
+
 def balanced(batch: int, number: int, values: int, rng: np.random.Generator) -> Tokens:
     """(batch, number): every one of [values] floor or ceil(number / values) times, in uniform
     order; those that stand once more are uniform.

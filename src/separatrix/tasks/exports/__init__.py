@@ -103,12 +103,7 @@ def export(
     chosen = FORMATS[format]
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
-    job = Job(
-        _source(task, format, labels),
-        rows_of(chosen, splits or {}),
-        seed,
-        progress,
-    )
+    job = Job(_source(task, format, labels), rows_of(chosen, splits or {}), seed, progress)
     _check_size(job)
     with new_folder(Path(out)) as folder:
         chosen.write(job, folder)

@@ -10,11 +10,18 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import Layout, TwoRuns
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
-from separatrix.tasks.drawing.distinct import distinct, independent, lookup_chance, near, repeated
+from separatrix.tasks.drawing.distinct import (
+    avoiding,
+    distinct,
+    independent,
+    lookup_chance,
+    near,
+    repeated,
+)
 from separatrix.tasks.lookups import Eva
 from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.recall import PROMISED, Recall
-from separatrix.tasks.sums import TwoSum, alike, avoiding, hidden
+from separatrix.tasks.sums import TwoSum, alike, hidden
 
 _LISTED = 1024
 """Most questions that the two runs' prompts are written out for."""
@@ -127,11 +134,9 @@ class Keys(Lookups):
         return lookup_chance(self.task.V, self.shift)
 
     def level(self, probe: str) -> Fraction:
-        """Those of one question where values are independent. Else as `words.drawn` has it. The
-        value behind the nearest key is that of another key: with P the probability that two keys
-        have one value, the answer is it, or each other value, with probability P or (1 - P)/(V -
-        1). Only the smallest key, one of n, may have a value for its nearest, and that is one of
-        those that stand there.
+        """As `words.drawn` has it. With P the probability that two keys have one value, the answer
+        is that behind the nearest key with probability P, each other value with (1 - P)/(V - 1).
+        Only the smallest key, one of n, may have a value for its nearest.
         """
         n = self.task.n
         V = self.task.V

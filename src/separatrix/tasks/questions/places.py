@@ -227,10 +227,10 @@ class Counted(Prefixes):
         return _mean([Fraction(1, min(m, t + 1)) for t in self._asked])
 
     def level(self, probe: str) -> Fraction:
-        """Counts are all there is. A probe that sees t of the bits before a place, whose numbers
-        of ones are all as likely, has (t + 1)/(r - t + 1) for the likeliest number among all r at
-        the most, and the numbers rise to it and fall: of one residue 1/m and that together. The
-        nearest key tells the last bit, or that all r are equal, as 2 of r + 1 numbers are.
+        """Counts are all there is. A probe that sees t of the bits before a place has (t + 1)/(r -
+        t + 1) for the likeliest number among all r at the most, and the numbers rise to it and
+        fall: of one residue 1/m and that together. The nearest key also tells that all r are equal,
+        as 2 of r + 1 are.
         """
         if probe in ("constant", "counts"):
             return Fraction(1) if probe == "counts" else self.chance

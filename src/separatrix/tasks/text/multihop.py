@@ -183,9 +183,8 @@ class MultiHop(TextTask):
         }
 
     def level(self, probe: str) -> Fraction:
-        """One hop is asked for by a key, and the name behind a key nearby is one way to find it.
-        Who takes either of two facts k times is at the right chain after j + 1 decoys with
-        probability (1 - p)/(m - 1), p that after j of them; without decoys, always.
+        """As the words say; the name behind a key nearby is one way to find a single hop. Who takes
+        either of two facts k times is always at the right chain without decoys.
         """
         if probe == "ends":
             away = Fraction(self.candidates - 2, 2 * (self.candidates - 1)) ** self.k

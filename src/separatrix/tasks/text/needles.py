@@ -106,8 +106,8 @@ class Needles(Haystack):
         return Fraction(1, comb(self.needles, self.values))
 
     def level(self, probe: str) -> Fraction:
-        """One code word out of all. Two keys may be nearest, on either side: what stands behind the
-        later of their last mentions is not the answer, nor is any other word of theirs.
+        """One code word out of all. Two keys may be nearest, on either side: no word of theirs is
+        the answer.
         """
         if probe == "nearest key":
             others = min(2, self.keys - 1) * self.values

@@ -15,15 +15,7 @@ from separatrix.tasks.drawing.distinct import how_often
 from separatrix.tasks.tracking import inversions
 
 if TYPE_CHECKING:
-    from separatrix.tasks import (
-        Disjointness,
-        Dyck,
-        Equality,
-        IsTree,
-        Permutation,
-        ThreeSum,
-        TwoSum,
-    )
+    from separatrix.tasks import Disjointness, Dyck, Equality, IsTree, Permutation, ThreeSum, TwoSum
 
 
 _MOST_MODULUS = 16
