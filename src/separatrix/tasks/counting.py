@@ -42,15 +42,14 @@ class Counting(Task):
     Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the n
     places in all ways alike, in uniform order, and one of the m at random is asked for. So its
     count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often: a
-    constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n, or over
-    0..2n/m, it would often be the largest, which all counts tell: with the latter in 0.475 of the
-    cases at n = 16, V = 4.) Who knows how often each symbol occurs in the whole prompt, the last
-    token included, knows that every symbol that occurs is as likely to be the last one, and no
-    more; the best guess is the number that most of them have, less one. How often that is right,
-    the level of the probe "counts", is the mean of the largest multiplicity of a positive part,
-    over the ways to write n+1 as m parts, times binomial(n+m, m-1) / (m binomial(n+m-1, m-1)). The
-    last two tokens tell whether x_n = q, which multiplies the odds of c by c. Where all tokens are
-    the last one, "nearest key" sees nothing and knows c = n.
+    constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n it would
+    often be the largest, which all counts tell.) Who knows how often each symbol occurs in the
+    whole prompt, the last token included, knows that every symbol that occurs is as likely to be
+    the last one, and no more; the best guess is the number that most of them have, less one. How
+    often that is right, the level of the probe "counts", is the mean of the largest multiplicity of
+    a positive part, over the ways to write n+1 as m parts, times binomial(n+m, m-1) / (m
+    binomial(n+m-1, m-1)). The last two tokens tell whether x_n = q, which multiplies the odds of c
+    by c. Where all tokens are the last one, "nearest key" sees nothing and knows c = n.
 
     Counted: Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol
     lists the counts (theory.md, section 3).

@@ -49,10 +49,10 @@ class Dyck(Task):
     instead of y after the second, for as long, amid the same others. What tells is which bracket
     was opened last: a stack. (With D <= 2 k counters are a stack, and below D = 5 there is no room
     for all this.) A sum that one counter steers by another goes further, as fingerprints of a stack
-    do: the largest and the smallest area that two counters enclose were measured to give 0.75 at n
-    = 96, k = 2, D = 6, and 0.53 at n = 256, k = 8, D = 16. So do products: two to five brackets in
-    a row that open, by kinds and places, times the same of those that close, as the first of the
-    two runs stands before the second on either side ("products"). Their level is what was measured.
+    do: the areas that two counters enclose were measured to give 0.75 at n = 96, k = 2, D = 6, and
+    0.53 at n = 256, k = 8, D = 16. So do products: two to five brackets in a row that open, by
+    kinds and places, times the same of those that close, as the first of the two runs stands before
+    the second on either side ("products"). Their level is what was measured.
 
     k = 1, drawn for D >= 3 and n >= 2D + 42: with one kind counting depth is the task, and
     "counters" may reach 1. One of two places holds )()()()()( and the other )()(())()(, the first

@@ -45,9 +45,8 @@ class FuzzyRecall(Task):
 
     A part of a key tells what it leaves of the keys, so the sizes of the grid use nearly all
     strings there are: the last token of the key leaves about n/K of them, all tokens but the first
-    about K + 1. Measured at the first size, of chance 1/6: the last token 0.19, that and the length
-    0.39, all tokens in any order 0.58. (With many ids and few keys a single token tells the key:
-    0.64 with 8 ids and 12 keys.)
+    about K + 1. (With many ids and few keys a single token tells the key: 0.64 with 8 ids and 12
+    keys.)
 
     Counted: Not counted.
 

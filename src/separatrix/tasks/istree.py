@@ -141,7 +141,7 @@ class IsTree(Task):
     task. How many walks of s edges end at each vertex, squared, is a matter of 2s + 1 neighbours in
     a row, and from n = 64 on s = log2 n, rounded up, has 2s + 1 <= p/3: there such walks say
     nothing. Longer ones are a part of the task: at n = 64 those of 12 edges tell 0.66, of 16 edges
-    0.85. (At n = 24 and 33 six edges told 0.75 and 0.61, at n = 48 0.52.)
+    0.85.
 
     Shifts grow a tree vertex by vertex from a path of five, which is shown; or, by a fair coin,
     with one of the vertices two or more above a uniform one hung on that one instead: short cycles

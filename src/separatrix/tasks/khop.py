@@ -152,17 +152,15 @@ class KHop(Composition, Task):
     c_{k-1} ends block k, to be followed by it, and the answer stands anywhere before in block k.
     Else they are neighbours in block k. So the first place of block k holds the answer with
     probability 1/(V (V-1)) only, the last with 1/V, each other one with 1/(V-1), which a single
-    place may reach. (No way around it: whatever stands before the first place of block k stands
-    behind it again. Were the answer put there whenever it comes first in block k-1, two places that
-    agree would give it away, which is worse.)
+    place may reach. (Were the answer put first in block k whenever it comes first in block k-1, two
+    places that agree would give it away, which is worse.)
 
     Pairs of neighbours are the steps that hops take, so that what they tell is a part of solving
     the task. k = 2: c_2 never stands behind c_0 where n = 3V, c_1 and at most one other letter do,
     and a letter that least follows c_0 is right with probability between 1/(V-1) and 1/(V-2). A
-    walk of k steps along pairs of any age, all alike, was measured to reach 0.7 at k = 2, V = 4,
-    0.4 at k = 2, V = 8, 0.26 at k = 3, V = 8, 0.17 at k = 4, V = 8, 0.15 at k = 5, V = 8, and no
-    more than 1/(V-1) from k = 6 on (0.13 at k = 6, 0.14 at k = 7); boosted trees on pairs and
-    places 0.145 and 0.140 there. So the sizes of the grid have k >= 7.
+    walk of k steps along pairs of any age was measured to reach 0.7 at k = 2, V = 4, 0.26 at k = 3,
+    V = 8, and no more than 1/(V-1) from k = 6 on; nor did boosted trees. So the sizes of the grid
+    have k >= 7.
 
     k = 1: c_1 = c_0 would need X_{n-2} = X_{n-1}, which the last two tokens show. So the answer is
     a letter unlike the last token, and the last tokens and the token behind a nearest key may reach
@@ -170,10 +168,8 @@ class KHop(Composition, Task):
 
     "None" is never drawn ([San24] leave it out of their errors, G.1), but under the shift, which
     asks only for V >= 2 and n >= 2 (and n <= 65,536). There each token is uniform among the letters
-    unlike the one before. Going back from X_j one meets X_{j-1}, which differs, and then each token
-    is X_j with probability 1/(V-1) until it is met: so a hop goes back by a geometric number of
-    places, k hops succeed with probability P(Binomial(n-2, 1/(V-1)) >= k), and the letter they find
-    is uniform.
+    unlike the one before: a hop goes back by a geometric number of places, k hops succeed with
+    probability P(Binomial(n-2, 1/(V-1)) >= k), and the letter they find is uniform.
 
     Counted: k = 1 and n >= 2V - 1: the sum over s = 1..V of binomial(V, s) s^(s-1) [here]. None
     else.

@@ -93,9 +93,8 @@ class Eva(Lookup):
     retrieval is needed for that. Naming any one entry is right with probability 1/V + (1 - 1/V)/n.
     No sampler with f and x uniform can avoid either, so they are the levels to beat, beside chance.
 
-    Small sizes are solved by boosted trees on raw tokens, since a split on the argument and one on
-    a place are a look-up: fitted to 4,000 prompts, 0.90 at n = 12, V = 4, 0.34 of 0.24 at n = 24, V
-    = 8, and nothing above the levels at n = 256, V = 4.
+    Boosted trees on raw tokens look up in small sizes (0.90 at n = 12, V = 4; nothing above the
+    levels at n = 256, V = 4).
 
     Counted: V^n: two tables that differ at a place are told apart by asking for it (theory.md,
     section 3).
@@ -135,10 +134,7 @@ class Index(Lookup):
 
     Drawn: x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2.
 
-    The same as eva, but no id is both a value and an argument. Its levels are those of eva; what
-    stands behind the largest value is an entry like any other. Boosted trees on raw tokens solve
-    small sizes as they do there: 0.79 at n = 12, V = 4, and nothing above the levels at n = 256, V
-    = 4.
+    The same as eva, levels included, but no id is both a value and an argument.
 
     Counted: V^n: two tables that differ at a place are told apart by asking for it (theory.md,
     section 3).

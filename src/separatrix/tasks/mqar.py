@@ -221,10 +221,9 @@ class MQAR(Task):
     here every order of the queries is as likely as any other.
 
     With k = num_kv_pairs and V values, answers are uniform. Whatever does not bind values to keys
-    knows at best which k values stand in the prompt, or one of them: 1/k, for no sampler can keep
-    an answer from being one of the values that stand there. The value of another key is not the
-    answer: 1/(V-1). Boosted trees on raw tokens and on equality with the last one look keys up at
-    small sizes (0.94 of four pairs among 16 tokens), not 16 pairs among 128.
+    knows at best which k values stand in the prompt, or one of them: 1/k, which no sampler avoids.
+    The value of another key is not the answer: 1/(V-1). Boosted trees look keys up at small sizes
+    (0.94 of four pairs among 16 tokens), not 16 pairs among 128.
 
     Counted: V^k for the k pairs (a promise: what is asked is there). With the same keys, different
     values are told apart. No larger set of prefixes is told apart two by two: each fixes k of all

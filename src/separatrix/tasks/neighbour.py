@@ -62,18 +62,14 @@ class Neighbour(Task):
     of probability. So whoever looks at some bits only is right as often as those are unflipped and
     tell strings apart. To count differences in nearly all bits is the task on fewer bits, and right
     nearly always. Looking up compares the first bits, or the last, as many as tell: it takes the
-    string whose difference to the query, read as a number from either end, is the smallest. That is
-    right for a pattern of flips y with the probability that no other string's is smaller, where the
-    others are uniform among those more than r bits away; else its label is right with probability
-    (n/V - 1)/(n - 1). The mean over all y is the level of "bits" and "nearest key" (for more than
-    20,000 patterns a bound: the first flip alone decides, and ties are won). It falls as d grows
-    beyond log2 n. No sampler avoids it: near means just that most bits agree.
+    string whose difference to the query, read as a number from either end, is the smallest. How
+    often that is right, over all patterns of flips, is the level of "bits" and "nearest key" (for
+    more than 20,000 patterns a bound: the first flip alone decides, and ties are won); it falls as
+    d grows beyond log2 n. No sampler avoids it: near means just that most bits agree.
 
     Counted: Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
     apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here], since
-    other strings divide the queries between them in other ways: for d = 3, n = V = 2 there are 16,
-    namely both constants, the 3 bits and their opposites, and for 4 strings x and their opposites
-    whether most bits are those of x.
+    other strings divide the queries between them in other ways: for d = 3, n = V = 2 there are 16.
 
     From: [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the
     vector nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors;

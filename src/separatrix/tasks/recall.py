@@ -70,8 +70,8 @@ class Recall(Task):
     1/(V+1): then all answers are equally likely. Overwritten values come from the same m.
 
     What was written first (form=last) is overwritten for n >= 4, and so right with probability 1/m.
-    What was written second counts for the keys written twice: uniform keys are written n - 2D times
-    more, so that a key is not among them with probability (1 - 1/D)^(n - 2D).
+    What was written second counts for keys written twice, as one is with probability (1 - 1/D)^(n -
+    2D).
 
     Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming
     one that does is right with probability 1/D (given that it is not "none"). And the value of
@@ -81,17 +81,14 @@ class Recall(Task):
 
     form=independent is drawn like a table: different keys, independent uniform values, any of the
     keys asked for. So every fact holds log2 V bits whatever the others are, which is what a count
-    of facts held needs. The pairs say more of the answer then: naming the most frequent value is
-    right with probability E[max_v |values v|]/n, naming any one of them with 1/V + (1 - 1/V)/n, as
-    in eva.
+    of facts held needs; and levels are those of eva.
 
     question=first puts the key asked for before the pairs, and changes nothing else: the answer is
     due after the last pair. The last token is then a value of them, which is the answer with
     probability 1/m.
 
-    Boosted trees on raw tokens and on equality with the last one look keys up in small sizes:
-    fitted to 4,000 prompts, 0.83 at n = 8, V = 4, and for form=last 0.76 at n = 16; nothing above
-    the levels at n = 32, K = 64, V = 16 and for form=last at n = K = 128, V = 8.
+    Boosted trees look keys up in small sizes (0.83 at n = 8, V = 4; form=last 0.76 at n = 16), not
+    at n = 32, K = 64, V = 16, nor for form=last at n = K = 128, V = 8.
 
     Counted: What asking for every key tells (theory.md, section 3). present and independent: V^n,
     since with the same keys different values are told apart, and of prefixes told apart two by two

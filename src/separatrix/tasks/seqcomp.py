@@ -395,9 +395,8 @@ class SeqComp(Functions):
     which makes 1/N + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best, and no
     likelier the one asked for. With L = 1 the last three tokens show such an entry, else z_L is far
     from them. Who composes the rows that w asks for, whatever z_0, may name the value that most of
-    [m] lead to, E[max_v |F^-1(v)|]/m: 0.75 at L = 1, m = 2 and at L = 3, m = 3, n = 2, 1; 0.52 at L
-    = 2, m = 6, n_1 = 1; 0.19 at L = 2, m = 20, n_1 = 2. With n_l = 1 more steps leave fewer values:
-    0.99 at L = 64, m = 16.
+    [m] lead to ("modes"), E[max_v |F^-1(v)|]/m: 0.52 at L = 2, m = 6, n_1 = 1. With n_l = 1 more
+    steps leave fewer values: 0.99 at L = 64, m = 16.
 
     L = 1 is evaluating a function, which boosted trees on raw tokens learn at m = 6 (0.99).
 

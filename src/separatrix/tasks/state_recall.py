@@ -118,12 +118,9 @@ class StateRecall(Composition, Task):
 
     What is asked for is one of the P values pointed to, each with probability 1/P. So naming the
     most frequent of these, with no swap followed, is right with probability E[M]/P, M the largest
-    number of pointers to one value; no sampler avoids it, since any P values have a mode. (M is at
-    most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P in the product over
-    the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.) Where V divides n and
-    every cell is pointed to, P = n, this is 1/V, as in all but the last of the sizes below; else it
-    is more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195 at n = 16, V = 8, P =
-    5; 0.21 at n = 32, V = 8, P = 16.
+    number of pointers to one value; no sampler avoids it, since any P values have a mode. Where V
+    divides n and every cell is pointed to, P = n, this is 1/V, as in all but the last of the sizes
+    below; else it is more: 5/7 at n = 8, V = 2, P = 3.
 
     The chain goes back from the question: the pointer that stood for the one asked for before the
     last swap, ..., before the first, then its cell, then the value there.

@@ -245,9 +245,8 @@ class Disjointness(Strings):
     -n/9, so that the best guess from them gains 2.27/n; 0.60 was measured for the product at n =
     16, 0.53 at n = 64. A gain of 5/(2n) is allowed.
 
-    Boosted trees on raw tokens see u_i = v_i = 1 in two splits, for every i that they have seen
-    enough of, which is the task itself: fitted to 4,000 prompts, 0.81 at n = 16, 0.72 at n = 32,
-    nothing at n = 256.
+    Boosted trees see u_i = v_i = 1 in two splits, which is the task itself: 0.81 at n = 16, 0.72 at
+    n = 32, nothing at n = 256.
 
     Counted: 2^n: two sets u differ at some element, and the set v of this element alone meets one
     of them (theory.md, section 3).

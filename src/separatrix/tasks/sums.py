@@ -160,10 +160,9 @@ class TwoSum(Cancelling):
     modulo p, one is larger by one under label 1, but for those that p and D share: worth at most
     half the largest probability of Binomial(n - 1, 1/p), and for several p half of 1 - (1 - t_1)(1
     - t_2)... of these distances. So D is larger for larger M: 4 at M = 17, 210 at M = 1031, 840 at
-    M = 4099, which hides all moduli up to 8, and 10 and 12. Those from 2 to 16, each by
-    itself and together, tell per query 0.64 and 0.78 at n = 32, M = 1031, 0.59 and 0.67 at n = 64,
-    M = 4099; all to 40 together, which an audit tries, 0.99 and 0.93. Their level is what was
-    measured.
+    M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2 to 40 together, which an
+    audit tries, tell per query 0.99 at n = 32, M = 1031, 0.93 at n = 64, M = 4099. Their level is
+    what was measured.
 
     Counted: Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M,
     j) (theory.md, section 3).
@@ -363,17 +362,15 @@ class ThreeSum(Cancelling):
     What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under
     label 1, and in decisions over three to five tokens which two values stand together: 10^5
     prompts of those show it, of n >= 6 they do not. In decisions, how many pairs have equal sums or
-    differences differs as well, the less the larger M/n^3: 0.55 at n = 7, M = 37, 0.52 at n = 16, M
-    = 521, nothing seen in 20,000 prompts at n = 12, M = 4099.
+    differences differs as well, the less the larger M/n^3: 0.55 at n = 7, M = 37, nothing seen at n
+    = 12, M = 4099.
 
     Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
     who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
     three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one among
     n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers, those for
-    all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single p: at most
-    0.53 at n = 24, M = 4099. All together reach 0.57 there, 0.66 at n = 12, M = 1031; as a decision
-    0.55 at n = 16, M = 4099, 0.62 at n = 10, M = 499. Their level is what was measured. So the
-    sizes of the grid are long, with large M.
+    all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single p. Their
+    level is what was measured: the sizes of the grid are long, with large M.
 
     Counted: Not known: what matters of n tokens is their set of pair sums, and no formula is known
     for how many such sets there are.

@@ -91,13 +91,11 @@ class MultiHop(TextTask):
     decoy leads back to the chain asked for once in m - 1 times. Who takes either of the two facts k
     times, whatever they say, has 2^k ways to go, each right with probability 1/m + (1 - 1/m) ((m -
     2)/(2m - 2))^k, which is the level of "ends": 0.31 at k = 2, n = 25, 0.19 at k = 3, n = 56. Some
-    end at one thing: who goes all ways and names the end of the most is right with probability 0.37
-    at k = 2, n = 25, 0.26 at k = 3, n = 56, 0.16 at k = 4, n = 144 and 0.03 at k = 8, n = 1088,
-    where chance is 1/5, 1/8, 1/16 and 1/64. No other shortcut: take any hop and hide which subject
-    of it belongs to which object by the relation asked for, and show everything else. The joining
-    is uniform among those that agree with no decoy, so that every candidate but the one that the
-    decoy of that hop leads to is as likely. Whoever does not follow every hop is right with
-    probability 1/(m - 1) at best, without decoys 1/m.
+    end at one thing, which "most ways" was measured to gain from. No other shortcut: take any hop
+    and hide which subject of it belongs to which object by the relation asked for, and show
+    everything else. The joining is uniform among those that agree with no decoy, so that every
+    candidate but the one that the decoy of that hop leads to is as likely. Whoever does not follow
+    every hop is right with probability 1/(m - 1) at best, without decoys 1/m.
 
     Drawn: 1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there
     are names for.
