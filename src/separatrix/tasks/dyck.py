@@ -147,19 +147,6 @@ class Dyck(Task):
         return Fraction(1) if self.k == 1 and probe == "counters" else self.chance
 
     @property
-    def _floors(self) -> int:
-        """How many depths (1, 2, ...) there are for the runs of `_crossed` to end at."""
-        room = self.n // 2 - 3 * self._window // 2 - 6
-        return max(0, min(self.D - 4, room)) if self.k > 1 else 0
-
-    @property
-    def _window(self) -> int:
-        """Two brackets of one pair whose closing one is exchanged lie more than this many places
-        apart: even, and n/6 at most.
-        """
-        return 2 * (self.n // 12)
-
-    @property
     def _remedy(self) -> str:
         """The sizes nearest to these that are drawn; empty where these are."""
         if self._least_depth > self.D:
@@ -179,13 +166,6 @@ class Dyck(Task):
         crossed = LEAST_CROSSED if self.k > 1 else 0
         return max(crossed, nested if self._too_deep else 0)
 
-    @property
-    def _drops(self) -> int:
-        """How many choices (2, 4, ... levels) there are for how far the lower place of `_nested`
-        lies below the upper.
-        """
-        return max(0, min((self.D - 1) // 2, self.n // 2 - self.D - _ROOM))
-
     def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         """Prompts (batch, n) with two windows, as `words.drawn` has them, at places of different
         depth, as the label asks for.
@@ -194,7 +174,9 @@ class Dyck(Task):
         rows = np.arange(len(labels))
         place = np.arange(self.n + 1)
         window = _ROOM
-        levels = rng.integers(1, self._drops + 1, size=batch)
+        # how many pairs of levels the lower place lies below the upper
+        most = min((self.D - 1) // 2, self.n // 2 - self.D - window)
+        levels = rng.integers(1, most + 1, size=batch)
         # both orders of the places D, D + 2, ..., n - D - window alike, with room for the walk
         # between the two windows
         apart = window // 2 - 1 + levels
@@ -272,9 +254,11 @@ class Dyck(Task):
         batch = len(labels)
         rows = np.arange(batch)
         place = np.arange(self.n + 1)
-        below = rng.integers(1, self._floors + 1, size=batch)
+        # even: two brackets of one pair whose closing one is exchanged lie further apart
+        window = 2 * (self.n // 12)
+        most = min(self.D - 4, self.n // 2 - 3 * window // 2 - 6)
+        below = rng.integers(1, most + 1, size=batch)
         # from the depth below: up three, `window` places no lower, down three
-        window = self._window
         hill = window + 6
         slack = self.n // 2 - below - hill - window // 2
         # room before, within, between and after the two, cut at uniform places

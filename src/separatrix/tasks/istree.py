@@ -11,19 +11,22 @@ from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import one_of
 
 
-def long_ones(batch: int, n: int, *, path: int, cycle: Tokens, rng: np.random.Generator) -> Tokens:
-    """The edges (batch, n - 1, 2) of trees whose first `path` vertices are a path, and every other
-    vertex joins a uniform earlier one.
+def long_ones(cycle: Bools, n: int, rng: np.random.Generator) -> Tokens:
+    """The edges (batch, n - 1, 2) of trees with a trunk: the first of the vertices are a path, and
+    every other one joins a uniform earlier one.
 
-    Where `cycle` (batch,) is not 0 the path's first so many vertices are a cycle instead: the edge
+    Where `cycle` (batch,) holds, some first vertices of the trunk are a cycle instead: the edge
     that leads on from the last of them leads back to the first.
     """
-    rows = np.flatnonzero(cycle)
+    batch = len(cycle)
+    trunk = n - n // 4
+    least = trunk // 3
+    size = rng.integers(least, trunk - least + 1, size=batch)
     edges = np.empty((batch, n - 1, 2), np.int64)
     edges[:, :, 1] = np.arange(1, n)
-    edges[:, : path - 1, 0] = np.arange(path - 1)
-    edges[:, path - 1 :, 0] = rng.integers(np.arange(path, n), size=(batch, n - path))
-    edges[rows, cycle[rows] - 1, 1] = 0
+    edges[:, : trunk - 1, 0] = np.arange(trunk - 1)
+    edges[:, trunk - 1 :, 0] = rng.integers(np.arange(trunk, n), size=(batch, n - trunk))
+    edges[np.flatnonzero(cycle), size[cycle] - 1, 1] = 0
     return edges
 
 
@@ -227,22 +230,13 @@ class IsTree(Task):
         labels = rng.integers(2, size=batch)
         chains = self.shift == "local"
         if self.shift == PLAIN:
-            edges = self._long(labels, rng)
+            edges = long_ones(labels == 0, self.n, rng)
         else:
             edges = grown(labels == 0, self.n, rng, chains=chains)
         edges = shuffled(edges, rng, order=not chains)
         ends = rng.integers(2, size=(batch, self.n - 1, 1))
         return Batch(
             np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels
-        )
-
-    def _long(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        """The edges (batch, n - 1, 2) of graphs with a trunk, as `words.drawn` has them."""
-        trunk = self.n - self.n // 4
-        least = trunk // 3
-        cycle = rng.integers(least, trunk - least + 1, size=len(labels))
-        return long_ones(
-            len(labels), self.n, path=trunk, cycle=np.where(labels == 1, 0, cycle), rng=rng
         )
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -403,7 +403,7 @@ class NoisyRecall(Task):
         )
 
     def level(self, probe: str) -> Fraction:
-        """Where V does not divide n, counts, or any token, tell of a value that stands once more."""
+        """Where V does not divide n, counts or any token tell of a value that stands once more."""
         if probe == "nearest key":
             return other(self.n, self.V)
         return self.chance if probe == "constant" else share(self.n, self.V)

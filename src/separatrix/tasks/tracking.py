@@ -5,13 +5,13 @@ things, and where these stand in the end is the answer.
 
 from __future__ import annotations
 
-import itertools
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import combinations, pairwise, permutations
 from math import comb, factorial, sqrt
 from typing import ClassVar
 
@@ -40,7 +40,7 @@ class Arrangements:
     @cached_property
     def rows(self) -> Tokens:
         """(order, k): row r is permutation r."""
-        every = itertools.permutations(range(self.k))
+        every = permutations(range(self.k))
         return np.array([p for p in every if not (self.even and inversions(p) % 2)], np.int64)
 
     @property
@@ -59,24 +59,19 @@ class Arrangements:
         return np.concatenate([self.ids(self.rows[:, first]) for first in self.rows])
 
     def product(self, tokens: Tokens) -> Tokens:
-        """The products of rows (batch, n) of ids.
-
-        Neighbours are multiplied, then the products of neighbours, and so on: all pairs of all rows
-        at once.
-        """
-        while tokens.shape[1] > 1:
-            even = tokens.shape[1] // 2 * 2
-            pairs = self.table.take(tokens[:, 0:even:2] * self.order + tokens[:, 1:even:2])
-            tokens = np.concatenate((pairs, tokens[:, even:]), axis=1)
+        """The products of rows (batch, n) of ids: of neighbours, then of these, and so on."""
+        while (n := tokens.shape[1]) > 1:
+            # the identity, id 0, makes their number even
+            tokens = np.pad(tokens, ((0, 0), (0, n % 2)))
+            tokens = self.table.take(tokens[:, ::2] * self.order + tokens[:, 1::2])
         return tokens[:, 0]
 
     def chain(self, tokens: Tokens) -> Tokens:
         """(batch, n): the products of the first 1, 2, ..., n ids of each row."""
-        chain = np.empty_like(tokens)
-        chain[:, 0] = state = tokens[:, 0]
-        for place in range(1, tokens.shape[1]):
-            chain[:, place] = state = self.table[state * self.order + tokens[:, place]]
-        return chain
+        chain = tokens.T.copy()
+        for state, step in pairwise(chain):
+            step[:] = self.table.take(state * self.order + step)
+        return chain.T
 
 
 @lru_cache
@@ -86,7 +81,7 @@ def arrangements(k: int, *, even: bool = False) -> Arrangements:
 
 
 def inversions(p: tuple[int, ...]) -> int:
-    return sum(one > other for one, other in itertools.combinations(p, 2))
+    return sum(one > other for one, other in combinations(p, 2))
 
 
 _LEVELLED = 4096

@@ -159,17 +159,10 @@ def write(job: Job, folder: Path) -> None:
     )
 
 
-def task_name(job: Job) -> str:
-    """The task's text in letters, digits and underscores: "eva:n=4,V=4" is
-    separatrix_eva_n_4_V_4.
-    """
-    return f"separatrix_{file_name(job.source.task.spec)}"
-
-
 def _variants(job: Job) -> dict[str, dict[str, Any]]:
     """The ways to ask, by their names."""
     source = job.source
-    name = task_name(job)
+    name = f"separatrix_{file_name(source.task.spec)}"
     shape = source.shape
     # credit for a part of several names
     credited = [Function("rows.credit")] if shape.kind == "names" and shape.size > 1 else []

@@ -46,9 +46,9 @@ class Questions(Around):
             )
 
     @property
-    @abstractmethod
     def most(self) -> int:
         """How many questions `queries=all` asks."""
+        return self.task.sizes()["n"]
 
     @property
     @abstractmethod
@@ -119,6 +119,14 @@ class Questions(Around):
 
 class Lookups(Questions):
     """Questions of one token each, behind what is asked about; none is asked twice."""
+
+    others: ClassVar[str]
+    """What is asked for."""
+    whose: ClassVar[str] = ""
+
+    @property
+    def told(self) -> str:
+        return f"then other {self.others}, one after another{self.whose}"
 
     @property
     def before(self) -> int:

@@ -56,9 +56,7 @@ class Arguments(Lookups):
     def most(self) -> int:
         return near(self.task.n, self.task.shift)
 
-    @property
-    def told(self) -> str:
-        return "then other arguments, one after another"
+    others = "arguments"
 
     def layout(self) -> Layout:
         return super().layout()._replace(runs=self._runs())
@@ -121,13 +119,7 @@ class Keys(Lookups):
             raise self.task.refused("queries= asks behind the pairs; leave out question")
         super().__post_init__()
 
-    @property
-    def most(self) -> int:
-        return self.task.n
-
-    @property
-    def told(self) -> str:
-        return "then other keys of these, one after another"
+    others = "keys of these"
 
     @property
     def chance(self) -> Fraction:
@@ -216,13 +208,8 @@ class Sums(Lookups):
                 f" {16 * self.number + 8:,}"
             )
 
-    @property
-    def most(self) -> int:
-        return self.task.n
-
-    @property
-    def told(self) -> str:
-        return "then other values, one after another, each for the first n"
+    others = "values"
+    whose = ", each for the first n"
 
     def level(self, probe: str) -> Fraction:
         """Those of the task; "last tokens" as `words.drawn` has it."""

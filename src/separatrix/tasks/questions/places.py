@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
@@ -68,9 +67,6 @@ class Hops(Questions):
     @property
     def told(self) -> str:
         return f"asked after each of the last {self.number:,} tokens, for what stands up to it"
-
-    def prompts(self) -> Count:
-        return self.task.prompts()
 
     def level(self, probe: str) -> Fraction:
         V = self.task.V
@@ -150,10 +146,6 @@ class Prefixes(Questions):
     task: Parity | Modular | Group | Permutation
 
     @property
-    def most(self) -> int:
-        return self.task.n
-
-    @property
     def told(self) -> str:
         places = (
             "every token" if self.queries == ALL else f"each of the last {self.number:,} tokens"
@@ -163,9 +155,6 @@ class Prefixes(Questions):
     @property
     def _asked(self) -> range:
         return range(self.task.n - self.number + 1, self.task.n + 1)
-
-    def prompts(self) -> Count:
-        return self.task.prompts()
 
     def layout(self) -> Layout:
         """Two runs as in the task: the answer after the last token differs."""
