@@ -13,9 +13,10 @@ more rows than 3 standard deviations above chance.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import count
 from math import sqrt
 from typing import Any
 
@@ -44,75 +45,55 @@ class Distinct:
     vain: Counter[int] = field(default_factory=Counter)
     """Draws in a row, by answer, that gave nothing new."""
 
-    def split(self, wanted: int, share: Fraction) -> Selection:
-        """The next split: `wanted` rows, and an answer may stand in for others up to about
-        `share` of them.
+    def chosen(
+        self, batches: Iterable[Drawn], wanted: int, share: Fraction
+    ) -> Iterator[tuple[Drawn, list[int]]]:
+        """Each batch with its rows that belong to the next split, until these are `wanted`; an
+        answer may stand in for others up to about `share` of them. Raises Exhausted when there seem
+        to be no more.
         """
-        most = wanted * share + 3 * sqrt(wanted * share * (1 - share))
-        return Selection(self, wanted, max(1, int(most)))
-
-    def exhausted(self, answer: int) -> bool:
-        return self.vain[answer] > _PATIENCE * (self.given[answer] + 1)
-
-
-class Selection:
-    """A split on its way."""
-
-    def __init__(self, distinct: Distinct, wanted: int, most: int) -> None:
-        self.missing = wanted
-        """Rows to come."""
-        self._distinct = distinct
-        self._most = most
-        self._undecided = wanted
-        self._due: Counter[int] = Counter()
-        self._kept: Counter[int] = Counter()
-        self._any = 0
-        """Rows due with whatever answer is left."""
-        self._in_vain = 0
-        self._patience = _PATIENCE * (wanted + distinct.given.total() + 50)
-
-    def take(self, keys: Sequence[tuple[bytes, ...]], answers: Sequence[int]) -> list[int]:
-        """The rows of a batch of draws that belong to the split. Raises Exhausted when there
-        seem to be no more.
-        """
-        taken = []
-        for row, (row_keys, answer) in enumerate(zip(keys, answers, strict=True)):
-            if self._undecided:
-                self._undecided -= 1
-                self._due[answer] += 1
-            elif not self.missing:
-                break
-            if self._takes(row_keys, answer):
+        most = max(1, int(wanted * share + 3 * sqrt(wanted * share * (1 - share))))
+        patience = _PATIENCE * (wanted + self.given.total() + 50)
+        missing = undecided = wanted
+        due: Counter[int] = Counter()
+        kept: Counter[int] = Counter()
+        anything = in_vain = 0
+        for drawn in batches:
+            taken = []
+            for row, (keys, answer) in enumerate(zip(drawn.keys, drawn.answers, strict=True)):
+                if undecided:
+                    undecided -= 1
+                    due[answer] += 1
+                elif not missing:
+                    break
+                if not self.seen.isdisjoint(keys):
+                    self.vain[answer] += 1
+                    if due[answer] and self.vain[answer] > _PATIENCE * (self.given[answer] + 1):
+                        anything += due.pop(answer)
+                    continue
+                if due[answer]:
+                    due[answer] -= 1
+                elif anything and not undecided and kept[answer] < most:
+                    anything -= 1
+                else:
+                    continue
+                self.seen.update(keys)
+                self.vain[answer] = 0
+                self.given[answer] += 1
+                kept[answer] += 1
+                missing -= 1
                 taken.append(row)
-        self._in_vain = 0 if taken else self._in_vain + len(keys)
-        if self._in_vain > self._patience:
-            if not self._due.total():
-                raise Exhausted
-            # nothing in a long while: rows due with answers that seem used up take any other
-            self._in_vain = 0
-            self._any = self._any + self._due.total()
-            self._due.clear()
-        return taken
-
-    def _takes(self, keys: tuple[bytes, ...], answer: int) -> bool:
-        known = self._distinct
-        if not known.seen.isdisjoint(keys):
-            known.vain[answer] += 1
-            if self._due[answer] and known.exhausted(answer):
-                self._any += self._due.pop(answer)
-            return False
-        if self._due[answer]:
-            self._due[answer] -= 1
-        elif self._any and not self._undecided and self._kept[answer] < self._most:
-            self._any -= 1
-        else:
-            return False
-        known.seen.update(keys)
-        known.vain[answer] = 0
-        for counter in (known.given, self._kept):
-            counter[answer] += 1
-        self.missing -= 1
-        return True
+            in_vain = 0 if taken else in_vain + len(drawn.keys)
+            if in_vain > patience:
+                if not due.total():
+                    raise Exhausted
+                # nothing in a long while: rows due with answers that seem used up take any other
+                in_vain = 0
+                anything += due.total()
+                due.clear()
+            yield drawn, taken
+            if not missing:
+                return
 
 
 SPLITS = ("train", "validation", "test")
@@ -148,8 +129,11 @@ class Job:
                 yield name, self._rendered(name)
 
     def _rendered(self, split: str) -> Iterator[Rows]:
+        rng = np.random.default_rng((self.seed, _DRAWN.index(split)))
+        batch = max(1, min(_MOST_BATCH, _BATCH_TOKENS // self.source.length))
+        draws = (self.source.draw(batch, rng) for _ in count())
         try:
-            for drawn, kept in self._kept(split):
+            for drawn, kept in self.distinct.chosen(draws, self.splits[split], self.source.share):
                 if kept:
                     yield drawn.render(np.array(kept))
                 if self.progress is not None:
@@ -160,11 +144,3 @@ class Job:
                 f" {self.distinct.given.total():,} there seem to be no new instances with answers"
                 " as frequent as they are drawn; ask for fewer rows, or choose larger sizes"
             ) from None
-
-    def _kept(self, split: str) -> Iterator[tuple[Drawn, list[int]]]:
-        rng = np.random.default_rng((self.seed, _DRAWN.index(split)))
-        batch = max(1, min(_MOST_BATCH, _BATCH_TOKENS // self.source.length))
-        selection = self.distinct.split(self.splits[split], self.source.share)
-        while selection.missing:
-            drawn = self.source.draw(batch, rng)
-            yield drawn, selection.take(drawn.keys, drawn.answers)

@@ -28,6 +28,7 @@ from separatrix.core.errors import (
 from separatrix.tasks import Eva, parse_task
 from separatrix.tasks.exports import FORMATS, Exported, export
 from separatrix.tasks.exports.job import Distinct, Exhausted
+from separatrix.tasks.exports.source import Drawn
 
 SMALL = {"train": 4, "validation": 2, "test": 3}
 
@@ -150,15 +151,12 @@ def test_drawing_alone_would_not_do() -> None:
     not beyond its share.
     """
     draws = [((bytes([n]),), 0) if n % 3 else ((b"one",), 1) for n in range(200)]
-    keys = [key for key, _ in draws]
-    answers = [answer for _, answer in draws]
-    selection = Distinct().split(
-        6, Fraction(2, 3)
-    )  # at most 4 + 3 sqrt(4/3) = 7.46 of the answer 0
-    assert [answers[row] for row in selection.take(keys, answers)] == [1, 0, 0, 0, 0, 0]
-    stuck = Distinct().split(300, Fraction(1, 2))
+    drawn = Drawn([key for key, _ in draws], [answer for _, answer in draws], lambda rows: {})
+    # at most 4 + 3 sqrt(4/3) = 7.46 of the answer 0
+    [(_, rows)] = Distinct().chosen([drawn], 6, Fraction(2, 3))
+    assert [drawn.answers[row] for row in rows] == [1, 0, 0, 0, 0, 0]
     with pytest.raises(Exhausted):
-        collections.deque((stuck.take(keys, answers) for _ in range(100)), maxlen=0)
+        collections.deque(Distinct().chosen([drawn] * 100, 300, Fraction(1, 2)), maxlen=0)
 
 
 def test_rows_and_questions_differ_where_one_place_of_several_is_asked_about(
