@@ -1,6 +1,4 @@
-"""Tasks: what a prompt asks, the oracle that answers it, and how many prefixes must be told
-apart.
-"""
+"""Tasks: what a prompt asks, the oracle that answers it, and how many prefixes are told apart."""
 
 from __future__ import annotations
 
@@ -107,9 +105,7 @@ def parse_task(text: str) -> Task:
 
 
 def parse_any_task(text: str) -> Task | TextTask:
-    """The task of a text, of tokens or of words. Raises as `parse_task` does; the names of both
-    kinds are known.
-    """
+    """The task of a text, of tokens or of words. Raises as `parse_task` does."""
     from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
     name = name_of(text)

@@ -121,9 +121,7 @@ class CGram(Task):
         return lookup_chance(self.V, self.shift)
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives, m = entries. Each other follower than that of the nearest
-        context is one of those V - 1 that share the rest.
-        """
+        """As `words.drawn` derives; V - 1 others share what the nearest one's follower lacks."""
         m = self.entries
         V = self.V
         if probe == "near misses":
@@ -163,9 +161,7 @@ class CGram(Task):
         return Batch(tokens, followers[rows, asked])
 
     def _contexts(self, asked: Tokens, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, entries, c): different contexts, in numbers below `ids_of_a_place`; in
-        any order, but that asked for stands at `asked`.
-        """
+        """(batch, entries, c): different contexts of numbers below b, one that is asked for."""
         batch = len(asked)
         m = self.entries
         c = self.c
@@ -226,9 +222,7 @@ def _root(number: int, c: int) -> int:
 
 
 def _ranks(numbers: Tokens) -> Tokens:
-    """Shape (batch, entries, c): of each number how many smaller ones there are in its column;
-    equal numbers count once.
-    """
+    """Of each number (batch, entries, c) how many different smaller ones its column has."""
     order = np.argsort(numbers, axis=1)
     ordered = np.take_along_axis(numbers, order, axis=1)
     rank = np.zeros_like(numbers)

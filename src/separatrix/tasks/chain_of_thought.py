@@ -60,9 +60,7 @@ class Thought(Around):
     # what stands before it, and no test of shortcuts
 
     def __post_init__(self) -> None:
-        """Raises SpecError for a task without a chain, or without pairs to write, and
-        UnknownNameError for an unknown form.
-        """
+        """Raises SpecError for a task without a chain or pairs, UnknownNameError for a form."""
         self._known("form", self.form, get_args(Form))
         if not self.task.thoughts:
             raise SpecError(
@@ -131,9 +129,7 @@ class Thought(Around):
 
     @property
     def chance(self) -> Fraction:
-        """Of the best constant answer, at a uniform one of the places where one is due; exact,
-        from the law of each.
-        """
+        """Of the best constant answer, at a uniform one of the places where one is due; exact."""
         laws = list(self._laws())
         ids = {part.start for law in laws for part, _ in law}  # where shares change, going up
         return max(
@@ -191,9 +187,7 @@ class Thought(Around):
         return self._instance(self.task.draw(batch, rng).tokens)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        """NO_ANSWER up to the prompt's last token, then the chain. Raises SizeError where what
-        is written is not the chain.
-        """
+        """NO_ANSWER in the prompt, then its chain. Raises SizeError for another chain."""
         tokens = self._checked(tokens)
         right = self._instance(tokens[:, : self.task.length])
         if (right.tokens != tokens).any():
@@ -203,15 +197,11 @@ class Thought(Around):
         return right.targets
 
     def due_after(self, prompts: Tokens) -> Tokens:
-        """What is to be written behind prompts of the task, token by token, and then the answer:
-        shape (batch, written + 1). Raises SizeError for prompts that are no instance.
-        """
+        """What is written behind prompts, then the answer: (batch, written + 1), or SizeError."""
         return self._instance(prompts).targets[:, self.task.length - 1 :]
 
     def _instance(self, prompts: Tokens) -> Batch:
-        """The prompts with their chain behind them. Raises SizeError for prompts that are no
-        instance of the task.
-        """
+        """Prompts with their chain behind them. Raises SizeError for no prompts of the task."""
         chain = self.task.chain(prompts)
         assert chain is not None
         if self.form == "pairs":

@@ -1,6 +1,4 @@
-"""Copying: a string, a mark, then the string again; and selective copying, of values scattered
-among blanks.
-"""
+"""Copying: a string, a mark, then the string again; or of values scattered among blanks."""
 
 from __future__ import annotations
 
@@ -80,10 +78,7 @@ class Copying(Task):
         return (self.n + 1) // 2
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent value. A place that is not asked for, or a
-        token near the end, says what one entry says of another. The id next to a blank's is the
-        mark's, and behind that stands a blank.
-        """
+        """Of counts the most frequent value; of places what one entry says of another."""
         if probe in ("constant", "nearest key"):
             return self.chance
         shortest = self.shortest
@@ -202,10 +197,7 @@ class SelectiveCopying(Task):
         )
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent value; of the entry behind the last blank too.
-        A place, or a token near the end, which is not asked for where n > 3, says else what one
-        entry says of another.
-        """
+        """The most frequent value also behind the last blank; else as in copying."""
         if probe == "constant":
             return self.chance
         if probe in ("counts", "nearest key"):

@@ -136,9 +136,7 @@ class Counting(Task):
         return Fraction(comb(n - count + m - 2, m - 2), comb(n + m - 1, m - 1))
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives; "counts" of form=queried is exact for m (n+1)
-        <= 141, an upper bound beyond.
-        """
+        """As `words.drawn` derives; "counts" of queried is a bound from m (n+1) > 141 on."""
         n = self.n
         if self.form == "queried":
             if self.shift != PLAIN:
@@ -167,9 +165,7 @@ class Counting(Task):
         return special.get(probe, self.chance)
 
     def _of_three(self) -> Fraction:
-        """The sum over all patterns of the last three bits of the pattern's probability under
-        the count that makes it likeliest.
-        """
+        """Over patterns of the last three bits, their probability under the likeliest count."""
         width = min(3, self.n)
         total = 0
         for ones in range(width + 1):
@@ -240,16 +236,12 @@ def most_alike(total: int, parts: int) -> Fraction:
 
 
 def _union(k: int, total: int, parts: int) -> int:
-    """Pairs of a number v >= 1 and a way to write `total` in which at least k of the parts are
-    v.
-    """
+    """Pairs of v >= 1 and a way to write `total` in which at least k of the parts are v."""
     return sum(_at_least(k, v, total, parts) for v in range(1, total // k + 1))
 
 
 def _at_least(k: int, v: int, total: int, parts: int) -> int:
-    """Ways to write `total` as `parts` numbers of which at least k are v, by inclusion and
-    exclusion.
-    """
+    """Ways to write `total` as `parts` numbers, at least k of them v: inclusion and exclusion."""
     found = 0
     for i in range(k, min(parts, total // v) + 1):
         rest = total - i * v
@@ -260,9 +252,7 @@ def _at_least(k: int, v: int, total: int, parts: int) -> int:
 
 
 def _none_above(k: int, total: int, parts: int) -> int:
-    """Ways to write `total` as `parts` numbers, no positive one more than k times: number by
-    number, which of the places still free it takes.
-    """
+    """Ways to write `total` as `parts` numbers, no positive one more than k times, one by one."""
     table = {(total, parts): 1}  # what is left to share, and among how many
     for v in range(1, total + 1):
         after: dict[tuple[int, int], int] = {}

@@ -167,9 +167,7 @@ class Dyck(Task):
         return max(crossed, nested if self._too_deep else 0)
 
     def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, n) with two windows, as `words.drawn` has them, at places of different
-        depth, as the label asks for.
-        """
+        """Prompts (batch, n) with the two windows of `words.drawn` at places of different depth."""
         batch = len(labels)
         rows = np.arange(len(labels))
         place = np.arange(self.n + 1)
@@ -204,9 +202,7 @@ class Dyck(Task):
         return self._balanced(batch, low, high, rng, like)
 
     def _bounds(self) -> tuple[Tokens, Tokens]:
-        """Bounds (1, n + 1) of the depth before each place and at the end: at most D, and
-        nothing open at the end.
-        """
+        """Bounds (1, n + 1) of the depth: at most D, and nothing open at the end."""
         return (
             np.zeros((1, self.n + 1), np.int64),
             np.minimum(self.D, np.arange(self.n, -1, -1))[None],
@@ -248,9 +244,7 @@ class Dyck(Task):
         return np.where(opens, kinds, closed + self.k)
 
     def _crossed(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, n) with two runs of three closing brackets at equal depth, as
-        `words.drawn` has them; under answer 0 the first and the last of either are exchanged.
-        """
+        """Prompts (batch, n) with the two runs of `words.drawn`, exchanged under answer 0."""
         batch = len(labels)
         rows = np.arange(batch)
         place = np.arange(self.n + 1)
@@ -299,9 +293,7 @@ class Dyck(Task):
         return tokens
 
     def _mates(self, opens: Bools) -> Tokens:
-        """The place (batch, n) of the bracket that each closing one of a balanced shape closes,
-        -1 for opening ones.
-        """
+        """(batch, n): the place of what each closing bracket of a balanced shape closes, or -1."""
         level = np.cumsum(np.where(opens, 1, -1), axis=1) + ~opens
         # of one level brackets open and close in turn
         order = np.argsort(level, axis=1, kind="stable")

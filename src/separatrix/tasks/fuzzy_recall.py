@@ -137,9 +137,7 @@ class FuzzyRecall(Task):
         )
 
     def level(self, probe: str) -> Fraction:
-        """Of counts, the share of the most frequent id of values; of one token, as `words.drawn`
-        derives.
-        """
+        """Of counts, the share of the most frequent id of values; else as `words.drawn` derives."""
         if probe == "constant":
             return self.chance
         if probe == "counts":
@@ -195,9 +193,7 @@ class FuzzyRecall(Task):
         value: Tokens,
         value_length: Tokens,
     ) -> Batch:
-        """Prompts and targets from pairs (batch, n, a + b) of which those `held` count, and the
-        pair asked for.
-        """
+        """Prompts of what is `held` of pairs (batch, n, a + b), then of the pair asked for."""
         batch = len(pairs)
         tokens = np.full((batch, self.length), self.V + self.K, np.int64)
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
@@ -220,9 +216,7 @@ class FuzzyRecall(Task):
         return targets
 
     def _value(self, prompt: list[int]) -> tuple[list[int], int]:
-        """The value asked for, and where its first token is due. Raises SizeError for what is no
-        instance.
-        """
+        """The value asked for, and where its first token is due. Raises SizeError."""
         blank = self.V + self.K
         pairs, asked = prompt[: self.pairs], prompt[self.pairs :]
         runs = [tuple(run) for _, run in itertools.groupby(pairs, lambda token: token < self.V)]

@@ -56,9 +56,7 @@ def grown(cycle: Bools, n: int, rng: np.random.Generator, *, chains: bool) -> To
 
 
 def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
-    """The graphs (batch, edges, 2) with vertices renamed uniformly, and edges in uniform order
-    where that is asked for.
-    """
+    """Graphs (batch, edges, 2) renamed uniformly, edges in uniform order where `order`."""
     batch, number, _ = edges.shape
     names = rng.random((batch, number + 1)).argsort(axis=1, kind="stable")
     edges = np.take_along_axis(names, edges.reshape(batch, -1), axis=1).reshape(edges.shape)

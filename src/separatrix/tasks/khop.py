@@ -101,9 +101,7 @@ def with_pair(
 def with_end(
     block: Tokens, before: Tokens, end: Tokens, border: Tokens, rng: np.random.Generator
 ) -> None:
-    """Makes `end` stand right behind `before` in the permutations `block` (batch, V), in place;
-    where `border`, `before` is last instead.
-    """
+    """Makes `end` stand behind `before` in `block` (batch, V), or `before` last where `border`."""
     V = block.shape[1]
     place = rng.integers(1, V, size=len(block))
     _put(block, before, np.where(border, V - 1, place - 1))
@@ -251,9 +249,7 @@ class KHop(Composition, Task):
         return Fraction(1, self.V - 1) if probe in seen and self.shift == PLAIN else self.chance
 
     def family(self) -> Family[KHop]:
-        """V and k stay; the shift where this very size is none without it. With k = 1 it starts
-        where the count does, at n = 2V - 1.
-        """
+        """V and k stay; the shift where this size needs it; with k = 1 from n = 2V - 1 then."""
         V = self.V
         k = self.k
         plain = (self.k + 1) * self.V
@@ -284,9 +280,7 @@ class KHop(Composition, Task):
         return Batch(tokens.reshape(batch, -1)[:, -self.n :], letters)
 
     def _write(self, blocks: Tokens, rng: np.random.Generator) -> Tokens:
-        """Writes the chain into permutations (batch, blocks, V), the newest first, in place;
-        returns its end, shape (batch,).
-        """
+        """Writes the chain into permutations, newest first, in place; returns its end (batch,)."""
         rows = np.arange(len(blocks))
         V = self.V
         k = self.k
@@ -303,16 +297,12 @@ class KHop(Composition, Task):
         return end
 
     def chain(self, tokens: Tokens) -> Tokens:
-        """c_1, ..., c_k, shape (batch, k), V from the first hop on that finds nothing. Raises
-        SizeError for tokens that are no instance.
-        """
+        """c_1, ..., c_k, (batch, k), V from the first hop that finds nothing, or SizeError."""
         last = np.full((len(tokens), 1), self.n - 1)
         return np.concatenate(list(self.hopped(self._checked(tokens), last)), axis=1)
 
     def hopped(self, tokens: Tokens, place: Tokens) -> Iterator[Tokens]:
-        """The letters, in the shape of the places (batch, any), that 1, ..., k hops from these
-        find, V from the first on that finds nothing.
-        """
+        """The letters that 1, ..., k hops from places (batch, any) find, V for nothing."""
         order = np.argsort(tokens, axis=1, kind="stable")
         letters = np.take_along_axis(tokens, order, axis=1)
         # of equal letters, in their order, each leads behind the one before it; n is nowhere

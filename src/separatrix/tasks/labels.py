@@ -78,9 +78,7 @@ def label_vocabulary(task: Task) -> int:
 
 
 def split_labels(text: str) -> tuple[str, bool]:
-    """A task's text without `labels=tokens`, and whether it stood there. Raises UnknownNameError
-    for other labels.
-    """
+    """A task's text without `labels=tokens`, and whether it stood there, or UnknownNameError."""
     name, colon, rest = text.partition(":")
     parts = [part for part in rest.split(",") if colon]
     asked = [part.partition("=")[2].strip() for part in parts if part.strip().startswith("labels=")]

@@ -1,6 +1,4 @@
-"""A table of n entries in [V] and a place in it: as a function that is evaluated (eva), and as a
-sequence that is looked up (index).
-"""
+"""A table of n entries in [V] and a place in it: as a function (eva), or a sequence (index)."""
 
 from __future__ import annotations
 

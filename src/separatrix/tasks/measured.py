@@ -1,6 +1,4 @@
-"""What rules that do not solve a task were measured to reach: levels.json, which `task audit
---all` writes, for every size of a grid and every shift at its first size.
-"""
+"""What rules that do not solve a task reach: levels.json, written by `task audit --all`."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ def _file() -> dict[str, Any]:
 
 
 def measured(name: str) -> Iterator[str]:
-    """Canonical texts of what is measured of a task: its grid, sizes with several questions, and
-    each shift at the first size that has it.
-    """
+    """What is measured of a task: its grid, several questions, each shift at its first size."""
     kind = (TASKS | TEXT_TASKS)[name]
     for sizes in (*kind.grid, *ASKED.get(name, ())):
         yield parse_any_task(f"{name}:{sizes}").spec

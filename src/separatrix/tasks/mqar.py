@@ -89,9 +89,7 @@ _BITS = 128
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Places with their weights, from which sets are drawn. `weighted` makes one and keeps it for
-    the next call.
-    """
+    """Places with their weights, from which sets are drawn; `weighted` makes and keeps one."""
 
     weights: Floats
     """Of all places; they sum to 1."""
@@ -328,9 +326,7 @@ class MQAR(Task):
         return self.chance
 
     def facts(self) -> Facts | None:
-        """The values of the pairs, of which the next query asks for one; different ones unless a
-        shift draws them independently.
-        """
+        """The values of the pairs, different unless a shift draws them independently."""
         if self.shift == "zipf":
             return None
         values = occurring(self.answers, self.shift)

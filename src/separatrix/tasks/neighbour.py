@@ -150,9 +150,7 @@ class Neighbour(Task):
         return Batch(self.write(strings, labels, query), answers)
 
     def _strings(self, nearest: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Strings (batch, n), of which number `nearest` is the nearest one to the query
-        (batch,).
-        """
+        """Strings (batch, n), number `nearest` the nearest one to the query (batch,)."""
         batch = len(nearest)
         n = self.n
         d = self.d
@@ -179,9 +177,7 @@ class Neighbour(Task):
         return strings, query
 
     def _apart(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Strings (batch, n), any two at least three bits apart: those too near an earlier one
-        or one that stays are drawn again until none is.
-        """
+        """Strings (batch, n), any two three bits apart at least; those too near are drawn again."""
         strings = np.empty((batch, self.n), np.int64)
         row, place = np.divmod(np.arange(batch * self.n), self.n)
         # where an entry stands among those to be drawn; 0: it stays
@@ -197,9 +193,7 @@ class Neighbour(Task):
 
     @property
     def _radius(self) -> int:
-        """R of `words.drawn`: the most bits in which a query differs from the string nearest to
-        it.
-        """
+        """R of `words.drawn`: most bits in which a query differs from the nearest string."""
         ball = 1 + self.d + comb(self.d, 2)
         radius = 2
         while radius < (self.d - 1) // 2:
@@ -232,9 +226,7 @@ class Neighbour(Task):
         return query
 
     def _clusters(self, labels: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens, Tokens]:
-        """Strings, queries and answers; prompts whose nearest strings differ in label are drawn
-        again.
-        """
+        """Strings, queries, answers; drawn again where nearest strings differ in label."""
         strings = np.empty_like(labels)
         query = np.empty(len(labels), np.int64)
         answers = np.empty(len(labels), np.int64)

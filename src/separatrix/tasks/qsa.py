@@ -131,9 +131,7 @@ class QSA(Task):
 
     @property
     def chance(self) -> Fraction:
-        """1/V; with shift=average the probability of floor(q w/2), the likeliest sum of q values
-        of 0..w, counted by inclusion and exclusion.
-        """
+        """1/V; with shift=average that of the likeliest sum of q values, floor(q w/2)."""
         if self.shift != "average":
             return Fraction(1, self.V)
         q = self.q
@@ -172,9 +170,7 @@ class QSA(Task):
         return Batch(self.write(values, sets), self.targets(batch, self._due, sums))
 
     def _slots(self, sums: Tokens, rng: np.random.Generator) -> Tokens:
-        """Shape (sets, q): uniform among the rows of different slots of [n] whose sum is the one
-        asked for modulo V.
-        """
+        """(sets, q): uniform among rows of different slots of [n] with that sum modulo V."""
         slots = np.empty((len(sums), self.q), np.int64)
         left = np.arange(len(sums))
         while len(left):

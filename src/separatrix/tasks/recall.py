@@ -144,9 +144,7 @@ class Recall(Task):
         return {name: value for name, value in sizes.items() if (name, value) != USUAL}
 
     def layout(self) -> Layout:
-        """Prefixes as `words.counted` derives; pairs are a table where no key is written twice and
-        the one asked for is not known before.
-        """
+        """Prefixes as `words.counted` derives; a table where no key is written twice."""
         none = {} if self.form in PROMISED else {"none": 1}
         unsaid = f" Answer {self.V} if the key was not written." if none else ""
         first = self.question == "first"
@@ -179,9 +177,7 @@ class Recall(Task):
         return values if self.form in PROMISED else Product((Binomial(self.K, self.n), values))
 
     def _growth(self) -> Growth:
-        """V stays, and K/n where it is a whole number, else K - n, or for form=last K; and where
-        the question stands.
-        """
+        """V stays, and K/n where it is a whole number, else K - n, or for form=last K."""
         low = 3 if self.form == "last" else 2
         ratio, more = divmod(self.K, self.n)
         V = f"V = {self.V:,}"
@@ -252,9 +248,7 @@ class Recall(Task):
         )
 
     def facts(self) -> Facts | None:
-        """The values of the pairs where keys differ and the place asked for is uniform: with V > n,
-        when values differ, and where they are independent. Else the answer is drawn first.
-        """
+        """The values of the pairs where keys differ and the place asked for is uniform."""
         if self.table() is None or self.shift == "zipf":
             return None
         among = "whose key is there" if self.form == "absent" else ""
@@ -285,17 +279,13 @@ class Recall(Task):
         return self.form == "independent" or self.shift in ("zipf", "few")
 
     def values(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, D): the values that count, as many different ones as can be,
-        exchangeable; independent ones where the form or the shift says so.
-        """
+        """(batch, D): the values that count, as many different as can be, or independent."""
         if self._independent:
             return independent(batch, self.written, self.V, self.shift, rng)
         return spread(batch, self.written, self.V, rng)
 
     def _writes(self, values: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Which of the D keys each pair writes, and the value it writes; both (batch, n). The
-        last pair of a key has the value that counts.
-        """
+        """The key each pair writes, and its value, (batch, n); the last of a key counts."""
         batch, D = values.shape
         if self.n == D:
             return np.broadcast_to(np.arange(D), (batch, D)), values

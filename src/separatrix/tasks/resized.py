@@ -126,9 +126,7 @@ class Stage(NamedTuple):
 
 
 def read_stages(task: Task, texts: Sequence[str]) -> tuple[Stage, ...]:
-    """The stages that texts such as "n=4@100" describe, in their order. Raises SpecError for a
-    text of another form, SizeError for steps that do not grow, and what `resized` raises.
-    """
+    """Stages such as "n=4@100", in order. Raises SpecError, SizeError for steps, as `resized`."""
     _few("curriculum", texts)
     found: list[Stage] = []
     for text in texts:

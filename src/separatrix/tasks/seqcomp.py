@@ -1,6 +1,4 @@
-"""Composed functions: sizes, the token w, the way functions are drawn, and the chain of values; and
-sequential composition in its two orders, the function needed first standing last, or first.
-"""
+"""Composed functions, in two orders: the function needed first standing last, or first."""
 
 from __future__ import annotations
 
@@ -105,9 +103,7 @@ class Functions(Composition, Task):
     def of_length(
         cls, L: int, n: int, *, uniform: bool = False, values: str = FUNCTIONS, shift: str = PLAIN
     ) -> Self:
-        """The largest m whose prompt, with every n_l = 2 (uniform: 1), fits in n tokens. Raises
-        SizeError when none does.
-        """
+        """The largest m whose prompt with n_l = 2 (uniform: 1) fits in n tokens, or SizeError."""
         steps = require(cls.name, "L", L, 1, MOST_STEPS)
         branch = 1 if uniform else 2
         units = sum(branch**level for level in range(steps))
@@ -203,9 +199,7 @@ class Functions(Composition, Task):
         """Position of the first entry of z_l, 1 <= l <= L; of z_0 for l = 0."""
 
     def position(self, level: int, w_before: Number, i_before: Number) -> Number:
-        """Position of entry (w_{l-1}, i_{l-1}) of z_l, 1 <= l <= L; for l = 1 the entry is z_0
-        and w_before counts for nothing.
-        """
+        """Position of entry (w_{l-1}, i_{l-1}) of z_l, 1 <= l <= L; of z_1 it is z_0."""
         require(self.name, "level", level, 1, self.L)
         row = self.N(level - 2) if level > 1 else 0
         return self.offset(level) + w_before * row + i_before
@@ -232,9 +226,7 @@ class Functions(Composition, Task):
         return tuple(parts)
 
     def join_w(self, parts: Sequence[Number]) -> Number | int:
-        """Inverse of `split_w`; 0 for L = 1. Raises SizeError for another number of parts than
-        L-1.
-        """
+        """Inverse of `split_w`; 0 for L = 1. Raises SizeError unless there are L-1 parts."""
         if len(parts) != self.L - 1:
             raise self.refused(f"w has {self.L - 1} parts, {len(parts)} are given")
         token: Number | int = 0
@@ -352,9 +344,7 @@ class Functions(Composition, Task):
         """What a probe may reach where functions may repeat values."""
 
     def _in_sight(self, seen: int) -> Fraction:
-        """Accuracy of naming the most frequent of `seen` <= N entries of z_L: of the N one is
-        asked for, and each unseen one agrees by chance.
-        """
+        """Naming the most frequent of `seen` <= N entries of z_L, of which one is asked for."""
         N = self.entries(self.L)
         return (seen * share_of_the_mode(seen, N) + Fraction(N - seen, N)) / N
 
@@ -415,9 +405,7 @@ class SeqComp(Functions):
         return sum(self.entries(higher) for higher in range(level + 1, self.L + 1))
 
     def layout(self) -> Layout:
-        """The facts are the entries of z_L: where z_{L-1}, ..., z_1 are the identity, z_0 and w
-        reach each.
-        """
+        """Facts are entries of z_L: where z_{L-1}, ..., z_1 are the identity, each is reached."""
         entries = self.entries(self.L)
         N = self.N(self.L - 1)
         start = self.offset(0)
@@ -425,9 +413,7 @@ class SeqComp(Functions):
         return self._laid(entries, Power(N, entries), table)
 
     def facts(self) -> Facts | None:
-        """The entries of z_L, independent and uniform unless a shift or values=permutations draws
-        others; what comes before the answer and w ask for a uniform one.
-        """
+        """The entries of z_L, independent and uniform without shift and permutations."""
         if (self.values, self.shift) != (FUNCTIONS, PLAIN):
             return None
         return Facts(self.entries(self.L), self.N(self.L - 1))

@@ -44,17 +44,13 @@ def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generat
 
 @lru_cache(maxsize=4096)
 def ways(P: int, swaps: int) -> tuple[Fraction, Fraction]:
-    """(e_j, d_j) for j uniform swaps: how likely they lead from a pointer to itself, and to any one
-    other. Beyond 256 swaps the difference is that of 256.
-    """
+    """(e_j, d_j) for j swaps: from a pointer to itself, to another; beyond 256 as for 256."""
     left = (1 - Fraction(2, P - 1)) ** min(swaps, 256)
     return (1 + (P - 1) * left) / P, (1 - left) / P
 
 
 def kept(P: int, K: int) -> Fraction:
-    """The probability that who takes back the last of K swaps alone, as `leading` draws them, is
-    where all of them lead back to.
-    """
+    """How often the last of K swaps taken back alone leads where all of them lead."""
     if K == 1:
         return Fraction(1)
     home, _ = ways(P, K - 1)
@@ -238,9 +234,7 @@ class StateRecall(Composition, Task):
         return pointers
 
     def _traced(self, swaps: Tokens, pointer: Tokens) -> Tokens:
-        """(batch, K): where what a pointer points to stood before the last swap, before the last
-        but one, ..., before the first.
-        """
+        """(batch, K): where what a pointer points to stood before each swap, from the last on."""
         chain = np.empty(swaps.shape, np.int64)
         for place in range(swaps.shape[1]):
             chain[:, place] = pointer = exchanged(pointer, swaps[:, -1 - place], self.P)

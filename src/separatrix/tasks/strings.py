@@ -187,9 +187,7 @@ class Equality(Strings):
         return Batch(np.column_stack((u, v)), equal)
 
     def _fragments(self, equal: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, 2n) that hold fragments p10s and p01s, exchanged in v where the answer
-        is 0.
-        """
+        """Prompts (batch, 2n) that hold fragments, exchanged in v where the answer is 0."""
         rows = np.arange(len(equal))[:, None]
         margin = self._margin
         starts = self._starts

@@ -18,9 +18,7 @@ Form = Literal["query", "decision"]
 
 
 def one_per_class(classes: Tokens, rng: np.random.Generator) -> Bools:
-    """A fair coin for every class of every row, shape as `classes`: equal entries of a row have
-    equal coins.
-    """
+    """A fair coin for every class of every row, shape as `classes`; equal for equal entries."""
     # equal classes stand side by side once sorted, and take the coin of the first of them
     order = np.argsort(classes, axis=1)
     ordered = np.take_along_axis(classes, order, axis=1)
@@ -253,9 +251,7 @@ class TwoSum(Cancelling):
         return (self.M - 1) // 2
 
     def first_part(self) -> FirstPart | None:
-        """As a decision: sets of values of one sign, other than the last token's, that the n-2
-        tokens before the last two give. The token before the last asks for a value.
-        """
+        """As a decision: sets of one sign from the n-2 tokens before the last two."""
         if self.form != "decision" or self.n < 3 or self.pairs < 2:
             return None
         sets = BinomialSum(self.pairs - 1, min(self.n - 2, self.pairs - 1))
@@ -449,9 +445,7 @@ class ThreeSum(Cancelling):
     def _placed(
         self, tokens: Tokens, end: int, last: Tokens, q: Tokens | None, rng: np.random.Generator
     ) -> Tokens:
-        """`tokens` with `last` at a uniform place among 0..end, the token that stood there at
-        `end`, and q after it.
-        """
+        """`tokens` with `last` at a uniform place of 0..end, what stood there at `end`, then q."""
         rows = np.arange(len(tokens))
         place = rng.integers(end + 1, size=len(tokens))
         tokens[:, end] = tokens[rows, np.minimum(place, end - 1)]
@@ -461,9 +455,7 @@ class ThreeSum(Cancelling):
         return tokens
 
     def _parts(self, rows: Tokens) -> list[Tokens]:
-        """`rows` in parts of so many that a table of 2M bytes each is small. Raises SizeError
-        where one such table is too large.
-        """
+        """`rows` in parts whose tables of 2M bytes each are small; SizeError for a large one."""
         if self.M > LARGEST_TABLE:
             raise self.refused(
                 f"M is {self.M}; decisions are drawn and answered up to M = 2^24, two bytes of"
@@ -496,9 +488,7 @@ class ThreeSum(Cancelling):
         raise self.refused("prompts with both answers are too rare to be drawn; use a larger M")
 
     def _without_triples(self, rows: int, rng: np.random.Generator) -> tuple[Tokens, Bools, Bools]:
-        """Tokens (n-1, rows) no three of which cancel, the table of their pair sums, and whether
-        the row could be filled.
-        """
+        """Tokens (n-1, rows) no three of which cancel, their pair sums, and which were filled."""
         x = np.empty((self.n - 1, rows), np.int64)
         start = 2 * self.M * np.arange(rows)
         sums = np.zeros(2 * self.M * rows, bool)
@@ -517,16 +507,12 @@ class ThreeSum(Cancelling):
         return x, sums, good
 
     def _cancelled_by(self, values: Tokens, start: Tokens | None = None) -> tuple[Tokens, Tokens]:
-        """Where the tables, of 2M sums for each row, have the two sums of two values of [M] that
-        cancel `values`, shape (..., rows).
-        """
+        """Where the tables of 2M sums have the two that cancel `values` (..., rows)."""
         start = 2 * self.M * np.arange(values.shape[-1]) if start is None else start
         return start + self.M - values, start + (2 * self.M - values) % (2 * self.M)
 
     def _completing(self, x: Tokens, others: Bools, rng: np.random.Generator) -> Tokens:
-        """Shape (rows,): a value that cancels a pair of `x` and none whose sums are in the table
-        `others`; -1 where a few tries find none.
-        """
+        """(rows,): a value that cancels a pair of `x` and none of the table `others`, else -1."""
         rows = np.arange(x.shape[1])
         one = rng.integers(len(x), size=(_PAIRS, len(rows)))
         two = (one + rng.integers(1, len(x), size=one.shape)) % len(x)
@@ -536,9 +522,7 @@ class ThreeSum(Cancelling):
         return np.where(free.any(0), values[free.argmax(0), rows], -1)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        """Per query in time n log n per prompt, as a decision in n^2/2 look-ups in a table of 2M
-        bytes: SizeError for M > 2^24.
-        """
+        """In n log n per prompt, or n^2/2 look-ups in a table: SizeError for M > 2^24."""
         tokens = self._checked(tokens)
         if self.form == "decision":
             return np.concatenate([self._some_three(part) for part in self._parts(tokens)])

@@ -153,9 +153,7 @@ class Parity(Ones):
         return self._laid(YES_OR_NO, "bits", 2)
 
     def level(self, probe: str) -> Fraction:
-        """Counts are all there is. The nearest key tells the last bit or that all n are equal: for
-        even n both prompts of equal bits are even, for odd n they differ.
-        """
+        """Counts are all there is; the nearest key tells the last bit or that all are equal."""
         if probe == "counts":
             return Fraction(1)
         n = min(self.n, _LEVELLED)
@@ -290,9 +288,7 @@ class Product(Composition, Task):
         """The elements after the first under the shift; none where they may be any."""
 
     def chain(self, tokens: Tokens) -> Tokens:
-        """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError
-        for tokens that are no instance.
-        """
+        """The products p_1, p_2 o p_1, ..., (batch, n). Raises SizeError for no instance."""
         tokens = self._checked(tokens)
         if self.elements:
             return self.elements.chain(tokens)
@@ -496,9 +492,7 @@ class Group(Product):
         return self._laid(f"element of {self.G}", Exact(order), f"G = {self.G}")
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for counts: in a commutative group they are all there is (A_3 is C_3), and of
-        A_4 they tell the quotient C_3, whose classes have four elements.
-        """
+        """Counts tell all of a commutative group (A_3 is C_3), of A_4 the quotient C_3."""
         if probe != "counts" or self.degree > 4:
             return self.chance
         return Fraction(1, 4) if self.degree == 4 else Fraction(1)
@@ -516,9 +510,7 @@ class Group(Product):
 
 @dataclass(frozen=True, kw_only=True)
 class Tracked:
-    """A group of rearrangements that a task asks to follow: all permutations of k things, the even
-    ones, or the turns of a few cycles.
-    """
+    """A group of rearrangements to follow: permutations, even ones, or turns of cycles."""
 
     things: int
     followed: tuple[int, ...]
@@ -572,9 +564,7 @@ def _permutations(k: int, *, even: bool) -> Tracked:
 
 
 def _cycles(m: int, *, bits: bool = False) -> Tracked:
-    """Numbers modulo m, as turns of one cycle for each power of a prime in m. Tokens are all
-    numbers, or just 0 and 1.
-    """
+    """Numbers modulo m, as turns of a cycle for each prime power in m; tokens all, or 0 and 1."""
     lengths = [int(p) ** power for p, power in fmpz(m).factor()]
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
 

@@ -1,6 +1,4 @@
-"""The leak audit: whether anything but solving a task beats what the task says a guess may
-reach.
-"""
+"""The leak audit: does anything but solving a task beat what the task says a guess may reach?"""
 
 from separatrix.tasks import AUDITED as AUDITED
 from separatrix.tasks.audits.rows import BOUND as BOUND

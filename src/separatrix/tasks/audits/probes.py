@@ -59,9 +59,7 @@ class Prompts:
 
 
 def cut(tokens: Tokens, places: Tokens, *, nothing: int) -> Prompts:
-    """Rows of `tokens` (batch, length) up to the token at `places` (batch,), that token
-    included.
-    """
+    """Rows of `tokens` (batch, length) up to the token at `places` (batch,), included."""
     column = np.arange(tokens.shape[1])
     front = np.where(column <= places[:, None], tokens, nothing)
     source = column - (tokens.shape[1] - 1 - places[:, None])
@@ -75,9 +73,7 @@ MOST_IDS = 512
 
 
 def frequent(tokens: Tokens, *, answers: int, nothing: int, groups: int = 1) -> Tokens:
-    """The ids of `tokens` that get weights of their own, ascending; `groups` is how often each
-    gets them.
-    """
+    """The ids that get weights of their own, ascending; `groups` is how often each gets them."""
     ids, often = np.unique(tokens, return_counts=True)
     ids, often = ids[ids != nothing], often[ids != nothing]
     most = max(1, min(MOST_IDS, MOST_WEIGHTS // (answers * groups)))
@@ -85,9 +81,7 @@ def frequent(tokens: Tokens, *, answers: int, nothing: int, groups: int = 1) -> 
 
 
 def _columns(tokens: Tokens, ids: Tokens, nothing: int) -> Tokens:
-    """Column of each token: its rank in `ids`, then one column for any other id, then one for no
-    token.
-    """
+    """Column of each token: its rank in `ids`; behind these any other id, then no token."""
     rank = np.minimum(np.searchsorted(ids, tokens), len(ids) - 1)
     return np.where(tokens == nothing, len(ids) + 1, np.where(ids[rank] == tokens, rank, len(ids)))
 
@@ -108,9 +102,7 @@ def indicated(tokens: Tokens, ids: Tokens, nothing: int) -> Floats:
 
 
 class Guess(NamedTuple):
-    """`answers` (batch,), and for tasks answered yes or no the `score` (batch,): how likely 1
-    is.
-    """
+    """`answers` (batch,), and of those answered yes or no the `score` (batch,): how likely 1 is."""
 
     answers: Tokens
     score: Floats
@@ -188,9 +180,7 @@ def table(ids: Tokens, targets: Tokens, answers: int, asked: Tokens) -> Guess:
 
 
 def shifted(ids: Tokens, targets: Tokens, answers: int, asked: Tokens) -> Guess:
-    """The id plus the most frequent difference between answer and id: what a table learns of a
-    copied answer when ids are too many for it.
-    """
+    """The id plus the most frequent difference between answer and id, where ids are many."""
     steps, often = np.unique(targets - ids, return_counts=True)
     guessed = asked + steps[often.argmax()]
     usual = constant(targets, len(asked))
@@ -223,9 +213,7 @@ ITERATIONS = 40
 
 
 def regression(features: Floats, targets: Tokens, answers: int, asked: Floats) -> Guess:
-    """The likeliest answers for `asked` (batch, features) after a fit to `features` (instances,
-    features), and how likely 1 is.
-    """
+    """The likeliest answers for `asked` (batch, features) after a fit, and how likely 1 is."""
     import torch
 
     threads = torch.get_num_threads()
@@ -247,9 +235,7 @@ def _logits(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def _fit(x: Tensor, targets: Tensor, answers: int) -> Tensor:
-    """Weights (features + 1, answers) from zero; the gradient is written out, which takes half
-    the time of automatic differentiation.
-    """
+    """Weights (features + 1, answers) from zero; the gradient written out takes half the time."""
     import torch
 
     weights = torch.zeros(x.shape[1] + 1, answers, dtype=torch.float64)

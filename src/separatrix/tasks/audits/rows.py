@@ -38,9 +38,7 @@ def above(right: int, instances: int, level: Fraction) -> float:
 
 
 def uneven(targets: Tokens, answers: int) -> float:
-    """Pearson's chi-square of the answers against the uniform distribution, as the normal
-    deviate of Wilson and Hilferty (1931).
-    """
+    """Pearson's chi-square against uniform answers, as a normal deviate (Wilson, Hilferty 1931)."""
     seen = np.bincount(targets, minlength=answers)
     expected = len(targets) / answers
     per_degree = float(((seen - expected) ** 2).sum() / expected) / (answers - 1)
@@ -65,9 +63,7 @@ Test = Literal["accuracy", "correlation", "chi-square", "most frequent"]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One probe: `right` of `judged` instances, none of which it was fitted to, and what the
-    task says it may reach.
-    """
+    """One probe: `right` of `judged` instances it was not fitted to, and what it may reach."""
 
     probe: str
     sees: str
@@ -125,9 +121,7 @@ class Audit:
         return {row.probe: row for row in self.rows}[probe]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for `evidence.canonical`: levels are fractions, measured numbers have six
-        decimals.
-        """
+        """Plain data for `evidence.canonical`: fractions, and numbers of six decimals."""
         named = ("task", "seed", "fitted", "tested", "verdict", "note")
         own = {name: getattr(self, name) for name in named}
         return own | {"rows": [_plain(row) for row in self.rows]}

@@ -49,9 +49,7 @@ Draw = Callable[[int, "np.random.Generator"], tuple[Prompts, Tokens]]
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """`draw(instances, rng)` gives prompts of at most `length` tokens and their right answers
-    (instances,), classes in [0, answers).
-    """
+    """`draw(instances, rng)` gives prompts of at most `length` tokens and their right answers."""
 
     spec: str
     answers: int
@@ -67,9 +65,7 @@ class Subject:
 
 
 def of_tokens(task: Task) -> Subject:
-    """The prompts as they are; where answers are due at several places, each cut at a uniform
-    one of them. Raises SpecError for a chain of thought.
-    """
+    """Prompts as they are, or cut at a uniform place. Raises SpecError for a chain of thought."""
     if task.stepwise:
         raise SpecError(
             f"{task.spec}: a chain of thought is there to be followed, and no shortcut; audit the"
@@ -284,9 +280,7 @@ def _probed(
 
 
 def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
-    """The row of the answers: all of them against the uniform distribution, or where that is not
-    meant the most frequent one against chance.
-    """
+    """All answers against the uniform distribution, or else the most frequent against chance."""
     right = int(np.bincount(targets).max())
     even = task.answers > 1 and task.chance * task.answers == 1
     test: Test = "chi-square" if even else "most frequent"
@@ -309,9 +303,7 @@ def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
 
 
 def _check_different(task: Subject, prompts: Prompts) -> None:
-    """Raises SizeError where fewer prompts differ than of as many uniform draws from as many
-    prompts: there a table of prompts seen before would pass for a shortcut.
-    """
+    """Raises SizeError where a table of prompts seen before would pass for a shortcut."""
     drawn = len(prompts)
     mixed = np.random.default_rng(0).integers(1 << 63, size=prompts.front.shape[1], dtype=np.uint64)
     # two rows with one sum are equal, but for one pair in 2^63
@@ -345,9 +337,7 @@ def _check(task: Subject, seed: int, fitted: int, tested: int) -> None:
 
 
 def audit_texts(name_or_text: str) -> tuple[str, ...]:
-    """Task texts to audit: of a bare name the first `AUDITED` of its grid, a text with sizes by
-    itself. Raises UnknownNameError.
-    """
+    """Of a bare name the first `AUDITED` of its grid, else the text. Raises UnknownNameError."""
     name = name_of(name_or_text)
     every = TASKS | TEXT_TASKS
     if name not in every:

@@ -43,9 +43,7 @@ def presets(grid: Sequence[str]) -> dict[str, str]:
 
 
 def without_preset(text: str, grid: Sequence[str]) -> str:
-    """The text with the sizes that its preset stands for, as in "recall:hard,V=8"; those that it
-    gives itself count instead.
-    """
+    """The text with the sizes of its preset, as in "recall:hard,V=8"; its own sizes count."""
     name, _, rest = text.partition(":")
     preset, _, own = rest.partition(",")
     sizes = presets(grid).get(preset.strip())
@@ -97,9 +95,7 @@ def read_sizes(text: str, usage: str) -> dict[str, Any]:
 def check_names(
     task: str, usage: str, sizes: Mapping[str, Any], known: Sequence[str], *, needed: Sequence[str]
 ) -> None:
-    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is
-    missing.
-    """
+    """Raises UnknownNameError for an unknown size, SizeError for a needed one that is missing."""
     for name in sizes:
         if name not in known:
             raise UnknownNameError.of("size", name, known, where=f" of task '{task}'")
@@ -126,9 +122,7 @@ def require(
 
 
 def shown(value: Any) -> str:
-    """A value as an error message shows it: 10^12 and the like for powers of ten, and never
-    thousands of digits.
-    """
+    """A value as errors show it: 10^12 and the like, and never thousands of digits."""
     if not isinstance(value, int) or abs(value) < 10**9:
         return repr(value)[:60]
     if value.bit_length() > 1024:
@@ -167,9 +161,7 @@ class Words:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """From one text: what is asked, the table (indented), the rules, and paragraphs that begin
-        with "Drawn:", "Counted:" and "From:".
-        """
+        """From the sentence asked, an indented table, rules, "Drawn:", "Counted:" and "From:"."""
         front, _, drawn, _, counted, _, origin = _LABEL.split(cleandoc(text))
         asks, _, rest = front.partition("\n\n")
         lines = rest.split("\n")

@@ -117,9 +117,7 @@ _MOST_SHOWN = 12
 
 
 class TwoRuns(NamedTuple):
-    """a^j b^(m-j) and a^(j+1) b^(m-j-1), both followed by one and the same end: two prompts with
-    different answers.
-    """
+    """a^j b^(m-j) and a^(j+1) b^(m-j-1), then one and the same end; their answers differ."""
 
     a: int
     b: int
@@ -221,9 +219,7 @@ class Layout(NamedTuple):
     def listing(
         cls, table: Table, ids: Mapping[str, int], *, answers: str = "value", **others: Any
     ) -> Layout:
-        """Of facts, one of which is asked for: V^n prefixes, since two lists that differ in a fact
-        are told apart by asking for it (theory.md, section 3).
-        """
+        """Of facts: V^n prefixes, told apart by asking for a fact (theory.md, section 3)."""
         told: dict[str, Any] = {
             "length": table.answered,
             "prefix": table.asked,

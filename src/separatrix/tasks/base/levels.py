@@ -1,6 +1,4 @@
-"""How often naming the most frequent value of a uniform function is right: what counts alone
-give away wherever a function stands in the prompt.
-"""
+"""How often naming the most frequent value of a uniform function is right."""
 
 from __future__ import annotations
 

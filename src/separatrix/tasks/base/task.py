@@ -51,10 +51,7 @@ def rows_of(length: int) -> int:
 
 
 def parts(batch: int, length: int, rng: np.random.Generator) -> list[Part]:
-    """What the next `batch` rows are; `rng` moves on by as many steps.
-
-    Other generators than PCG64 show no place, so that every row is a block of its own.
-    """
+    """What the next `batch` rows are; `rng` moves on as many steps. Without PCG64, 1-row blocks."""
     if type(rng.bit_generator).__name__ not in _STEPS:
         seeds = rng.integers(0, 1 << 64, size=batch, dtype=np.uint64)
         return [Part(int(seed), 1, 0, 1) for seed in seeds]
@@ -113,9 +110,7 @@ class Batch(NamedTuple):
 
 
 class FirstPart(NamedTuple):
-    """What stands first in prompts that end in one fixed token, in words, and at least how many of
-    its contents some rest of the prompt tells apart.
-    """
+    """What stands first in prompts with one fixed last token; at least so many are told apart."""
 
     named: str
     contents: Count
@@ -198,15 +193,11 @@ class Task(Described):
         return self._layout.classes
 
     def table(self) -> Table | None:
-        """The facts that prompts hold, each of which may be asked for; None where prompts hold
-        something else. Unlike `facts` it is about all prompts, and not about those that are drawn.
-        """
+        """The facts that all prompts hold, each of which may be asked for; None without such."""
         return self._layout.table
 
     def two_runs(self) -> TwoRuns | None:
-        """Two prompts of two runs of tokens with different answers, which meet as near to the
-        middle as they can; None where none are known.
-        """
+        """Two prompts of two runs with different answers, that meet near the middle, or None."""
         return self._layout.runs
 
     @property
@@ -215,9 +206,7 @@ class Task(Described):
         return self._layout.steps
 
     def label_ids(self, answers: Tokens) -> Tokens:
-        """The token ids of answers, where a model writes them from its vocabulary: ids behind those
-        of the prompt, unless answers are tokens of it.
-        """
+        """Token ids of answers: ids behind those of the prompt, unless answers are tokens of it."""
         return self._layout.labels(answers)
 
     def word(self, token: int) -> str:
@@ -246,9 +235,7 @@ class Task(Described):
         return None
 
     def facts(self) -> Facts | None:
-        """The facts among which `sample` asks for one, which a test counts by brute force; None
-        where it does not draw like that.
-        """
+        """The facts among which `sample` asks for one; None where it does not draw like that."""
         return None
 
     def family(self) -> Family[Self]:
@@ -277,9 +264,7 @@ class Task(Described):
         return tokens
 
     def read(self, tokens: Tokens) -> list[Tokens]:
-        """The parts of prompts, counted likewise. Raises SizeError for tokens of another meaning,
-        and for two that must differ and do not.
-        """
+        """The parts of prompts, counted likewise. Raises SizeError for tokens of other meaning."""
         tokens = self._checked(tokens)
         found = []
         for what, (meaning, places, number, different) in self._layout.parts.items():
@@ -292,9 +277,7 @@ class Task(Described):
         return found
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
-        """`batch` instances, drawn with `rng` only: the next ones, in however many calls they are
-        asked for.
-        """
+        """The next `batch` instances, in however many calls, drawn with `rng` only."""
         return _sampled(self, self._batch(batch), rng)
 
     @abstractmethod
@@ -303,18 +286,14 @@ class Task(Described):
 
     @abstractmethod
     def answer(self, tokens: Tokens) -> Tokens:
-        """The right answers for prompts (batch, length), in the shape of `Batch.targets`. Raises
-        SizeError for what is no instance of the task.
-        """
+        """Right answers, as `Batch.targets`, for prompts (batch, length). SizeError for others."""
 
     def chain(self, tokens: Tokens) -> Tokens | None:
         """The chain (batch, steps), the answer last, or None for a task without one."""
         return None
 
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
-        """The probability of each id as value `step` of the chain, 1 <= step <= steps, under
-        `sample`: ranges of ids that are equally likely.
-        """
+        """The law of value `step` (from 1) of the chain: ranges of ids, each equally likely."""
         return ((range(self.answers), Fraction(1, self.answers)),)
 
     @property
@@ -328,9 +307,7 @@ class Task(Described):
 
     @property
     def reply(self) -> tuple[str, int]:
-        """What an answer looks like: ("number", how many there are), or ("arrangement", of how
-        many things).
-        """
+        """What an answer is: ("number", how many), or ("arrangement", of how many things)."""
         return "number", self.answers
 
     @property
@@ -374,9 +351,7 @@ class Task(Described):
         return array.astype(np.int64, copy=False)
 
     def _require(self, **sizes: int | tuple[int, int]) -> None:
-        """Raises SizeError for a size, by its name, that is below the least told, or beyond the
-        most where that is told too; and UnknownNameError for a bad shift.
-        """
+        """Raises SizeError for a size below the least or beyond the most; checks the shift."""
         for name, told in sizes.items():
             low, high = told if isinstance(told, tuple) else (told, LARGEST_SIZE)
             require(self.name, name, getattr(self, name), low, high)
@@ -423,9 +398,7 @@ _kept = lru_cache(maxsize=4)(_block)
 
 
 class Around(Task):
-    """A task that asks more of the prompts of another: what it says of one answer is what `task`
-    says, unless it knows better.
-    """
+    """A task that asks more of the prompts of another, whose word counts unless it knows better."""
 
     task: Task
 
@@ -491,9 +464,7 @@ class Composition(ABC):
 
     @abstractmethod
     def chain(self, tokens: Tokens) -> Tokens:
-        """The chain (batch, steps), the answer last, for prompts (batch, length). Raises
-        SizeError for what is no instance of the task.
-        """
+        """The chain (batch, steps), the answer last, for prompts (batch, length), or SizeError."""
 
     def answer(self, tokens: Tokens) -> Tokens:
         return self.chain(tokens)[:, -1]

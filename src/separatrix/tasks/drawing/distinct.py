@@ -56,14 +56,10 @@ def first_different(
 
 
 def enough(weights: Floats, number: int, most: int, *, alike: int = 1) -> int | None:
-    """Draws that show `number` different ids nearly always, `alike` ids of each weight; None
-    where that takes more than `most`.
-    """
+    """Draws that nearly always show `number` different ids, `alike` of each weight; or None."""
 
     def suffice(draws: int) -> bool:
-        """An id of weight w is met with probability p = 1 - (1 - w)^draws. The number of ids that
-        are met has a variance of at most the sum of p (1 - p).
-        """
+        """How many are met: mean the sum of p = 1 - (1 - w)^draws, variance at most of p (1-p)."""
         missed = _power(1 - weights, draws)
         met = alike * fsum((1 - missed).tolist())
         spread = sqrt(alike * fsum((missed * (1 - missed)).tolist()))
@@ -92,9 +88,7 @@ def _power(base: Floats, exponent: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def enough_of_uniform(number: int, ids: int, besides: int) -> int | None:
-    """The same for ids that are alike, of which `besides` do not count; at most four times as
-    many draws as ids needed.
-    """
+    """The same for ids that are alike, of which `besides` do not count: 4 number + 64 at most."""
     return enough(np.array([1 / ids]), number, 4 * number + 64, alike=ids - besides)
 
 
@@ -253,9 +247,7 @@ def one_of(qualified: Bools, rng: np.random.Generator) -> Tokens:
 
 
 def zipf(values: int, size: int | tuple[int, ...], rng: np.random.Generator) -> Tokens:
-    """Numbers k from [values], of probability proportional to 1/(k + 1), each within one in
-    2^58 / values.
-    """
+    """Numbers k from [values], of probability proportional to 1/(k + 1) within values / 2^58."""
     ends = _zipf_ends(values)
     return np.searchsorted(ends, rng.integers(ends[-1], size=size), side="right")
 
@@ -285,9 +277,7 @@ def near(n: int, shift: str) -> int:
 
 
 def independent(batch: int, n: int, V: int, shift: str, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, n): independent values of [V]: uniform, Zipf-distributed ("zipf") or of the
-    first few ("few").
-    """
+    """(batch, n): independent values of [V], uniform, Zipf-distributed or of the first few."""
     if shift == "zipf":
         return zipf(V, (batch, n), rng)
     return rng.integers(occurring(V, shift), size=(batch, n))
@@ -304,9 +294,7 @@ def occurring(V: int, shift: str) -> int:
 
 
 def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, n): uniform over [values] without the row's holes (batch, number), which
-    differ.
-    """
+    """(batch, n): uniform over [values] without the row's different holes (batch, number)."""
     # uniform numbers of as many values as are left, moved up past each hole: no rejection
     x = rng.integers(values - holes.shape[1], size=(len(holes), n))
     for hole in np.sort(holes, axis=1).T:
@@ -315,9 +303,7 @@ def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> To
 
 
 def balanced(batch: int, number: int, values: int, rng: np.random.Generator) -> Tokens:
-    """(batch, number): every one of [values] floor or ceil(number / values) times, in uniform
-    order; those that stand once more are uniform.
-    """
+    """(batch, number): each of [values] floor or ceil(number / values) times, in uniform order."""
     if number < values:
         return distinct(batch, number, values, rng)
     drawn = np.tile(np.arange(number) % values, (batch, 1))
@@ -354,9 +340,7 @@ def shown(hit: Fraction, number: int, values: int) -> Fraction:
 def spread(
     batch: int, number: int, values: int, rng: np.random.Generator, *, shift: str = ""
 ) -> Tokens:
-    """Shape (batch, number): exchangeable values of [values], as many different ones as can be;
-    `independent` ones under a shift of values.
-    """
+    """(batch, number): exchangeable values, as many different as can be, or under a shift."""
     if shift in ("zipf", "few"):
         return independent(batch, number, values, shift, rng)
     if number < values:

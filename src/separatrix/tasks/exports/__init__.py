@@ -67,9 +67,7 @@ FORMATS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Exported:
-    """The files, the rows of every split, and one checksum over all: sha256 of the sorted lines
-    "<sha256 of a file>  <its name>".
-    """
+    """Files, rows of each split, sha256 of the sorted lines "<sha256 of a file>  <its name>"."""
 
     paths: tuple[Path, ...]
     rows: dict[str, int]

@@ -32,9 +32,7 @@ STEPS_END = ("Numbers:", "Input:", "Question:")
 
 
 def description(source: Source[Any], *, steps: bool) -> str:
-    """What stands above the first question: the definition of a task in numbers, and how to
-    answer.
-    """
+    """What stands above the first question: the definition of tokens, and how to answer."""
     return f"{source.lead}{manner(source.task, steps=steps)}\n\n"
 
 

@@ -1,6 +1,4 @@
-"""What an export says of itself: the metadata with the checksum of every file, the card for its
-readers, as Markdown, and YAML with references to functions.
-"""
+"""What an export says of itself: metadata with checksums, a Markdown card, YAML with functions."""
 
 from __future__ import annotations
 
@@ -136,9 +134,7 @@ def probability(value: Fraction) -> str:
 
 
 def about(source: Source[Any]) -> dict[str, Any]:
-    """The task: its text, what it asks, how it is drawn, where it comes from, chance, and what
-    its source tells of its sizes.
-    """
+    """The task: its text, what it asks, how it is drawn, where it comes from, chance, sizes."""
     task = source.task
     reached = level_of(task)
     return {
@@ -154,9 +150,7 @@ def about(source: Source[Any]) -> dict[str, Any]:
 
 
 def level_of(task: Task | TextTask) -> Fraction | None:
-    """What the best rule known may reach that does not solve a task with one answer; None where
-    none was tried.
-    """
+    """What the best rule known may reach on a task with one answer; None where none was tried."""
     several = task.several if isinstance(task, Task) else task.reply[1] > 1
     return None if several else level(task)
 
@@ -195,9 +189,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def card(job: Job, format: str, *, loading: str) -> str:
-    """Title, definition with its token table, columns, splits, chance; `loading` is the section
-    on how to use the folder.
-    """
+    """Title, definition, columns, splits, chance; `loading` says how to use the folder."""
     source = job.source
     said = about(source)
     columns = [(f"`{column.name}`", column.meaning) for column in source.columns]

@@ -1,6 +1,4 @@
-"""The files of an export: JSON lines, one object a line and one file per split; or a Hugging Face
-dataset, one parquet file per split, and a card (needs pyarrow).
-"""
+"""The files of an export: JSON lines, or a Hugging Face dataset (needs pyarrow)."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ _SIZES = (
 
 
 def write_dataset(job: Job, folder: Path) -> None:
-    """`data/<split>-00000-of-00001.parquet` and README.md, as `datasets.load_dataset(folder)`
-    reads them.
-    """
+    """Parquet files and README.md, as `datasets.load_dataset(folder)` reads them."""
     import pyarrow.parquet as pq
 
     schema = _schema(job)

@@ -141,9 +141,7 @@ _COMPARE = (
 
 
 def write(job: Job, folder: Path) -> None:
-    """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md.
-    Raises SpecError for thought=pairs.
-    """
+    """A YAML file per way to ask, rows, rows.py, README.md. Raises SpecError for thought=pairs."""
     source = job.source
     refuse_pairs(source.task)
     files.write_lines(job, folder, _COLUMNS)
@@ -170,9 +168,7 @@ def _variants(job: Job) -> dict[str, dict[str, Any]]:
     def written(
         above: str, question: str, most: int, until: tuple[str, ...], solved: str = ""
     ) -> dict[str, Any]:
-        """A task whose answer is read out of at most so many tokens; `solved` is how solved
-        questions are answered, where that is not with the answer alone.
-        """
+        """A task whose answer is read out of `most` tokens; `solved` answers solved questions."""
         read = {"function": "custom", "filter_fn": Function("rows.answers")}
         return {
             "output_type": "generate_until",

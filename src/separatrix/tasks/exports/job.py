@@ -121,9 +121,7 @@ class Job:
         return sum(self.splits.values())
 
     def drawn(self) -> Iterator[tuple[str, Iterator[Rows]]]:
-        """Each split with its rows, batch by batch; one split must be used up before the next is
-        asked for. SizeError: too few instances.
-        """
+        """Each split with its rows; use one up before the next. SizeError: too few instances."""
         for name in _DRAWN:
             if name in self.splits:
                 yield name, self._rendered(name)

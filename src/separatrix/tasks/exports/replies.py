@@ -83,9 +83,7 @@ def partly(reply: str, shape: Shape, choices: Sequence[str] = ()) -> str | None:
 
 
 def share(right: str, said: str, shape: Shape) -> float:
-    """The share of the names asked for that a reply has, where order counts in their places; of
-    any other answer 1 or 0.
-    """
+    """The share of names asked for, ordered in their places; of any other answer 1 or 0."""
     if shape.kind != "names":
         return float(right == said)
     names, found = right.split(", "), said.split(", ")

@@ -31,9 +31,7 @@ AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 
 
 def instruction(task: Task) -> str:
-    """One line: the title, the sizes, how tokens are written, where the answer is due, what an
-    answer is. A shift is left out: it changes nothing that is asked.
-    """
+    """One line: title, sizes, how tokens are written, where and what an answer is; no shift."""
     said = task.own_title
     hidden = {"shift", "form"} if task.titles else {"shift"}  # the title tells the form
     sizes = ", ".join(

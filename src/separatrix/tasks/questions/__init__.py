@@ -1,6 +1,4 @@
-"""Tasks with several answers per prompt: `queries=all` or `queries=k` beside the sizes of another
-task, whose questions are asked one after another.
-"""
+"""Tasks with several answers per prompt: `queries=all` or `queries=k` beside other sizes."""
 
 from __future__ import annotations
 

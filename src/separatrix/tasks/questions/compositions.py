@@ -104,9 +104,7 @@ class Starts(Questions):
         return (self.task.law(1)[0][1] + last) / 2 if self.stages else last
 
     def level(self, probe: str) -> Fraction:
-        """That of one question; with stages the mean of i_L's and i_1's, as `words.drawn` has
-        it.
-        """
+        """That of one question; with stages as `words.drawn` has it."""
         last = self.task.level(probe)
         if self.stages and probe != "constant":
             return max(self.chance, (last + self._level_of_first(probe)) / 2)

@@ -1,6 +1,4 @@
-"""Several questions of one token each: function evaluation at several arguments, associative recall
-for several keys, 2-Sum for several values.
-"""
+"""Several questions of one token each: to functions, to pairs, to sums."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One question asked at many places of a prompt, each time for what stands up to it: k-hop
-induction, and state tracking.
-"""
+"""One question at many places of a prompt: k-hop induction, and state tracking."""
 
 from __future__ import annotations
 

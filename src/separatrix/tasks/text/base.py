@@ -1,6 +1,4 @@
-"""The interface of tasks in natural language: sizes, a sampler of prompts, a reader that answers
-any prompt of the task, a chance level, texts.
-"""
+"""Tasks in natural language: sizes, a sampler, a reader that answers, a chance level, texts."""
 
 from __future__ import annotations
 
@@ -80,9 +78,7 @@ class TextTask(Described):
         return item.answer
 
     def level(self, probe: str) -> Fraction:
-        """Accuracy that a probe of `separatrix.tasks.PROBES` may reach at that name without having
-        solved the task, exact: that of a guess, unless a subclass knows better.
-        """
+        """What a probe of `tasks.PROBES` may reach at that name: a guess, unless told."""
         return Fraction(1, self.candidates)
 
     @property
@@ -105,20 +101,14 @@ class TextTask(Described):
 
     @abstractmethod
     def answer(self, prompt: str) -> str:
-        """The right answer, read from the text alone. Raises SpecError or SizeError for text
-        that is no instance of the task.
-        """
+        """The right answer, read from the text. Raises SpecError or SizeError for no instance."""
 
     @abstractmethod
     def steps(self, prompt: str) -> list[str]:
-        """The sentences of the prompt that lead to the answer, in the order in which they are
-        needed. Raises as `answer` does.
-        """
+        """The sentences that lead to the answer, in their order. Raises as `answer` does."""
 
     def _apart(self, prompt: str, cue: str) -> tuple[str, str]:
-        """What a prompt tells, and its question. Raises SpecError for text of another form: other
-        white space than single blanks, or another last line than `cue`.
-        """
+        """What a prompt tells, and its question. Raises SpecError for text of another form."""
         if not isinstance(prompt, str):
             raise SpecError(f"{self.spec}: a prompt is text, but this is a {type(prompt).__name__}")
         told, parted, rest = prompt.partition(QUESTION)

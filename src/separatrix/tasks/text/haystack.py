@@ -1,6 +1,4 @@
-"""Prompts with needles in filler text: the sentences that say nothing of what is asked, from word
-lists of our own, any number of words; the sizes of such tasks, and how they are read.
-"""
+"""Prompts with needles in filler text, from word lists of our own, any number of words."""
 
 from __future__ import annotations
 
@@ -92,9 +90,7 @@ def _sentence(
 
 
 def among(needles: list[str], words: int, rng: np.random.Generator) -> str:
-    """A text of `words` words: the needles in their order at a uniform set of places among filler
-    sentences.
-    """
+    """`words` words: the needles in order at a uniform set of places among filler sentences."""
     told = sum(needle.count(" ") + 1 for needle in needles)
     sentences = filler(words - told, rng)
     places = rng.choice(len(sentences) + len(needles), len(needles), replace=False)
@@ -137,9 +133,7 @@ class Haystack(TextTask):
         """How many there are."""
 
     def _check_length(self) -> None:
-        """Raises SizeError for a text without room for its needles, and for more names than there
-        are: two for every needle.
-        """
+        """Raises SizeError without room for the needles, or two names for each."""
         told = TOLD * self.needles
         require(self.name, "length", self.length, told + SHORTEST, LONGEST_TEXT)
         if 2 * self.needles > len(names()):
@@ -159,9 +153,7 @@ class Haystack(TextTask):
     def _taken_apart(
         self, prompt: str, forms: dict[str, re.Pattern[str]]
     ) -> tuple[list[Needle], str]:
-        """The needles of a prompt, in their order, and its question. Raises SizeError for a text of
-        another length, SpecError for a sentence that is neither a needle nor filler.
-        """
+        """A prompt's needles and question. Raises SizeError (length), SpecError (a sentence)."""
         told, question = self._apart(prompt, CUE)
         if (words := told.count(" ") + 1) != self.length:
             raise self.refused(f"the text has {words:,} words; an instance has {self.length:,}")
@@ -178,9 +170,7 @@ class Haystack(TextTask):
         return found, question
 
     def _asked(self, question: str, number: int, wording: Callable[[list[str]], str]) -> list[str]:
-        """The names that a question asks for, as many different ones as there are. Raises SpecError
-        for one of another wording.
-        """
+        """The names that a question asks for, all different. Raises SpecError."""
         asked = NAME.findall(question)
         if len(set(asked)) != number or question != wording(asked):
             raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")

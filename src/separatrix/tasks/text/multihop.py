@@ -56,9 +56,7 @@ def _unlike(one: Table, other: Table) -> bool:
 
 @dataclass(frozen=True)
 class Story:
-    """What an instance tells: chains of names, the one asked for first, joined by `hops`, and all
-    facts as they stand.
-    """
+    """Chains of names, the one asked for first, joined by `hops`, and all facts as told."""
 
     hops: tuple[Relation, ...]
     chains: list[list[str]]
@@ -149,9 +147,7 @@ class MultiHop(TextTask):
         return 2 * self.k + 1 if self.decoys else self.k
 
     def _needed(self, n: int) -> int:
-        """Names of n facts: k + 1 for every whole chain and those of a shorter one; with decoys k +
-        2 and two for each fact left over.
-        """
+        """Names of n facts: of whole chains, and of the facts left over."""
         whole, rest = divmod(n, self._per_chain)
         return whole * (self.k + 1 + self.decoys) + (2 * rest if self.decoys else rest + (rest > 0))
 
@@ -181,9 +177,7 @@ class MultiHop(TextTask):
         }
 
     def level(self, probe: str) -> Fraction:
-        """As the words say; the name behind a key nearby is one way to find a single hop. Who takes
-        either of two facts k times is always at the right chain without decoys.
-        """
+        """As the words say; without decoys either fact leads on to the right chain."""
         if probe == "ends":
             away = Fraction(self.candidates - 2, 2 * (self.candidates - 1)) ** self.k
             return self.chance + (1 - self.chance) * (away if self.decoys else 1)
@@ -260,9 +254,7 @@ class MultiHop(TextTask):
         return f"in the words of the template{plural} {', '.join(self._templates)}"
 
     def _chain(self, prompt: str) -> list[Fact]:
-        """The facts that the question leads through. Raises SpecError or SizeError for text that
-        is no instance.
-        """
+        """The facts that the question leads through. Raises SpecError or SizeError."""
         told, question = self._apart(prompt, _CUES[self.style])
         hops, at = self._hops(question)
         facts = self._told(told)
@@ -317,9 +309,7 @@ class MultiHop(TextTask):
         return hops, named[0]
 
     def _tables(self, facts: list[Fact], hops: list[Relation]) -> list[Table]:
-        """For every hop its facts by subject, or SizeError where they are ambiguous or not those
-        of an instance.
-        """
+        """For every hop its facts by subject. Raises SizeError for those of no instance."""
         templates = [TEMPLATES[name] for name in self._templates]
         stages = [stage for template in templates for stage in template.stages]
         tables, decoys = ([Table() for _ in hops] for _ in range(2))
@@ -388,9 +378,7 @@ def _decoys(
     chains: list[list[str]],
     rng: np.random.Generator,
 ) -> list[tuple[int, Fact]]:
-    """Of every subject of a hop a fact by the other relation of its stage, which leads to another
-    chain.
-    """
+    """For every subject of a hop a fact by the stage's other relation, to another chain."""
     places = np.arange(len(chains))
     facts = []
     for hop in range(len(stages)):

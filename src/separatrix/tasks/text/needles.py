@@ -106,9 +106,7 @@ class Needles(Haystack):
         return Fraction(1, comb(self.needles, self.values))
 
     def level(self, probe: str) -> Fraction:
-        """One code word out of all. Two keys may be nearest, on either side: no word of theirs is
-        the answer.
-        """
+        """One code word out of all; no word of the one or two nearest keys is the answer."""
         if probe == "nearest key":
             others = min(2, self.keys - 1) * self.values
             return Fraction(1, max(1, self.needles - others))

@@ -1,6 +1,4 @@
-"""Look-ups that see too little: some bits of a string, the first of several writes, an end that
-facts lead to whatever they say.
-"""
+"""Look-ups that see too little: some bits, the first of several writes, an end of facts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What shortcuts see: columns of numbers that a reader without the task's own algorithm has, and
-how an answer is guessed from them.
-"""
+"""What shortcuts see, as columns of numbers, and how an answer is guessed from them."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ _SQUARED = 256
 
 
 def regressed(fitted: Tokens, targets: Tokens, answers: int, tested: Tokens) -> Guess:
-    """Logistic regression on the columns and, of few, their squares, each in units of its own
-    spread.
-    """
+    """Logistic regression on the columns and, of few, their squares, in units of their spread."""
     held = fitted.std(axis=0) > 0
     centre, spread = fitted[:, held].mean(axis=0), fitted[:, held].std(axis=0)
 
