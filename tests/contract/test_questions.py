@@ -15,7 +15,7 @@ from support.question_cases import by_hand
 
 from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.tasks import NO_ANSWER, PLAIN, PROBES, Questions, Thought, parse_task
-from separatrix.tasks.exports.source import Worder
+from separatrix.tasks.exports.source import TokenSource
 from separatrix.tasks.labels import IGNORED, token_labels
 from separatrix.tasks.questions import QUESTIONS
 
@@ -71,7 +71,7 @@ def test_what_is_said_of_it(text: str) -> None:
     labels = token_labels(task, task.sample(3, np.random.default_rng(0))).labels
     assert ((labels != IGNORED).sum(axis=1) >= task.number).all()
     tokens = task.sample(1, np.random.default_rng(0)).tokens[0]
-    assert f"queries = {task.queries}" in Worder(task).prompt(tokens)
+    assert f"queries = {task.queries}" in TokenSource(task).prompt(tokens)
     assert task.words.rules in task.definition
     assert task.task.definition in task.definition
     assert f"{task.number:,} questions" in task.extent

@@ -145,7 +145,6 @@ class FuzzyRecall(Task):
         return shown(Fraction(1, self.n), self._written, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        rows = np.arange(batch)
         every = np.broadcast_to(np.arange(self.n), (batch, self.n))
         keys, lengths = self._keys(batch, rng)
         # value lengths in an order of their own, so that key and value lengths are independent
@@ -163,10 +162,7 @@ class FuzzyRecall(Task):
         return self._laid(
             np.concatenate((self.V + keys, values), axis=2),
             np.concatenate((np.arange(self.a) < lengths[:, :, None], held), axis=2),
-            self.V + keys[rows, asked],
-            lengths[rows, asked],
-            values[rows, asked],
-            long[rows, asked],
+            asked,
         )
 
     def _keys(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
@@ -184,27 +180,20 @@ class FuzzyRecall(Task):
             start += count
         return keys, np.broadcast_to(lengths, (batch, self.n))
 
-    def _laid(
-        self,
-        pairs: Tokens,
-        held: Bools,
-        key: Tokens,
-        key_length: Tokens,
-        value: Tokens,
-        value_length: Tokens,
-    ) -> Batch:
+    def _laid(self, pairs: Tokens, held: Bools, asked: Tokens) -> Batch:
         """Prompts of what is `held` of pairs (batch, n, a + b), then of the pair asked for."""
-        batch = len(pairs)
-        tokens = np.full((batch, self.length), self.V + self.K, np.int64)
+        rows = np.arange(len(pairs))
+        tokens = np.full((len(pairs), self.length), self.V + self.K, np.int64)
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        tokens[:, : self.pairs] = pairs[held].reshape(batch, self.pairs)
-        rows = np.arange(batch)
+        tokens[:, : self.pairs] = pairs[held].reshape(-1, self.pairs)
+        pair, there = pairs[rows, asked], held[rows, asked]
+        last = self.pairs + there[:, : self.a].sum(axis=1) - 1
         for place in range(self.a):
-            now = place < key_length
-            tokens[rows[now], self.pairs + place] = key[now, place]
+            now = there[:, place]
+            tokens[now, self.pairs + place] = pair[now, place]
         for place in range(self.b):
-            now = place < value_length
-            targets[rows[now], self.pairs + key_length[now] - 1 + place] = value[now, place]
+            now = there[:, self.a + place]
+            targets[rows[now], last[now] + place] = pair[now, self.a + place]
         return Batch(tokens, targets)
 
     def answer(self, tokens: Tokens) -> Tokens:

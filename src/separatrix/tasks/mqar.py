@@ -339,7 +339,8 @@ class MQAR(Task):
         keys = 1 + distinct(batch, k, self.first_value - 1, rng)
         values = spread(batch, k, self.answers, rng, shift=self.shift)
         if self.random_non_queries:
-            filled = tokens[:, self._filler]
+            # queries are written over it, or stand at every other place
+            filled = tokens[:, 2 * k + 1 :: 2] if self.length == 4 * k else tokens[:, 2 * k :]
             filled[:] = without(keys, filled.shape[1], self.vocab_size, rng)
         tokens[:, 0 : 2 * k : 2] = keys
         tokens[:, 1 : 2 * k : 2] = self.first_value + values
@@ -350,12 +351,6 @@ class MQAR(Task):
         tokens.reshape(-1)[places] = keys.reshape(-1)[order]
         targets.reshape(-1)[places] = values.reshape(-1)[order]
         return Batch(tokens, targets)
-
-    @property
-    def _filler(self) -> slice:
-        """Places that filler goes to before queries are written over it."""
-        k = self.num_kv_pairs
-        return slice(2 * k + 1, None, 2) if self.length == 4 * k else slice(2 * k, None)
 
     def word(self, token: int) -> str:
         return f"k{token}" if token < self.first_value else str(token - self.first_value)

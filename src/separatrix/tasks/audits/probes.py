@@ -293,11 +293,11 @@ def position(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) ->
 
 def last_tokens(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
     """The last tokens, each by itself (logistic regression), and the last two together."""
-    learners: list[Learner[Prompts]] = [_last, _last_three]
+    learners = [_seen(_last, table), _last_three]
     if answers > 2:
-        learners.append(_last_shifted)
+        learners.append(_seen(_last, shifted))
     if fitted.back.shape[1] > 1:
-        learners.append(_last_two)
+        learners.append(_seen(_last_two, table))
     return best_of(learners, fitted, targets, answers, tested)
 
 
@@ -325,20 +325,17 @@ def words_of(look: Callable[..., object]) -> str:
     return words[:1].lower() + words[1:].rstrip(".")
 
 
-def _last(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    return table(fitted.last, targets, answers, tested.last)
+def _seen(view: Callable[[Prompts], Tokens], guess: Learner[Tokens]) -> Learner[Prompts]:
+    return lambda one, right, answers, other: guess(view(one), right, answers, view(other))
 
 
-def _last_shifted(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    return shifted(fitted.last, targets, answers, tested.last)
+def _last(prompts: Prompts) -> Tokens:
+    return prompts.last
 
 
-def _last_two(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
-    one, other = (
-        prompts.back[:, -2].astype(np.uint64) * np.uint64(_MIX) + prompts.last.astype(np.uint64)
-        for prompts in (fitted, tested)
-    )
-    return table(one.view(np.int64), targets, answers, other.view(np.int64))
+def _last_two(prompts: Prompts) -> Tokens:
+    one, other = prompts.back[:, -2:].astype(np.uint64).T
+    return (one * np.uint64(_MIX) + other).view(np.int64)
 
 
 def _last_three(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:

@@ -77,41 +77,6 @@ def legend(instead: Mapping[str, str]) -> str:
     return f"Words stand for what is more than one token: {told}."
 
 
-class Worder:
-    """Tokens as words, separated by spaces; some of them written as others `instead`."""
-
-    def __init__(self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE) -> None:
-        self._task = task.asked
-        self._instead = instead
-        self._instruction = instruction(self._task)
-        self._cue = CUE_STEPS if task.stepwise else CUE
-        plain = not self._task.spelling and self._task.word(0).isdigit()
-        self._heading = "Numbers" if plain else "Input"
-        self._word = cache(self._spelt)
-
-    def prompt(self, tokens: Ints) -> str:
-        """The question about tokens (length,)."""
-        words = " ".join(map(self._word, tokens.tolist()))
-        return f"{self._instruction}\n{self._heading}: {words}\n{self._cue}"
-
-    def _spelt(self, token: int) -> str:
-        word = self._task.word(token)
-        return self._instead.get(word, word)
-
-    def answer(self, answer: int) -> str:
-        word = self._task.answer_word(answer)
-        return self._instead.get(word, word)
-
-    def chain(self, values: list[int]) -> list[str]:
-        """The steps to an answer, the answer last."""
-        *before, answer = values
-        return [*map(self._word, before), self.answer(answer)]
-
-    def written(self, chain: list[str]) -> str:
-        """A chain of values and the answer, the last of them."""
-        return f"{' '.join(chain)}.\n{CUE} {chain[-1]}"
-
-
 Rows = dict[str, Any]
 """Columns by name: lists, or for integers arrays (rows,) or (rows, length)."""
 Kind = Literal["int", "ints", "text", "texts"]
@@ -216,7 +181,7 @@ class TokenSource(Source[Task]):
     """Tokens and targets as the task draws them, and the same as a question.
 
     Of a task with answers at several places the question is asked at one of them, drawn uniformly.
-    Of a chain of thought it is asked after the prompt.
+    Of a chain of thought it is asked after the prompt. Some words are written as others `instead`.
     """
 
     guess = "the best constant guess"
@@ -225,7 +190,11 @@ class TokenSource(Source[Task]):
     def __init__(self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE) -> None:
         super().__init__(task)
         asked = self.asked = task.asked
-        self._worder = Worder(task, instead)
+        self._instead = instead
+        self._instruction = instruction(asked)
+        plain = not asked.spelling and asked.word(0).isdigit()
+        self._heading = "Numbers" if plain else "Input"
+        self._word = cache(lambda token: self._spelt(asked.word(token)))
         self.length = task.length
         self.stepwise = task.stepwise
         above = [wrapped(asked.definition), *([legend(instead)] if instead else [])]
@@ -233,7 +202,7 @@ class TokenSource(Source[Task]):
         self.shape = Shape(*asked.reply)
         self.largest = max(task.vocabulary, task.answers, task.length)
         few = asked.answers <= MOST_CHOICES
-        self.choices = list(map(self._worder.answer, range(asked.answers))) if few else None
+        self.choices = list(map(self._answer, range(asked.answers))) if few else None
         self.balanced = asked.answers <= MOST_BALANCED
         self.chance = asked.chance
         self.share = self.chance if self.balanced else Fraction(1)
@@ -249,6 +218,18 @@ class TokenSource(Source[Task]):
             *([Column("place", "int", place)] if self._places else ()),
             *text_columns(_NUMBERS, steps=asked.steps > 0, choices=False),
         )
+
+    def prompt(self, tokens: Ints) -> str:
+        """The question about tokens (length,)."""
+        words = " ".join(map(self._word, tokens.tolist()))
+        cue = CUE_STEPS if self.stepwise else CUE
+        return f"{self._instruction}\n{self._heading}: {words}\n{cue}"
+
+    def _spelt(self, word: str) -> str:
+        return self._instead.get(word, word)
+
+    def _answer(self, answer: int) -> str:
+        return self._spelt(self.asked.answer_word(answer))
 
     @property
     def _tokens_told(self) -> str:
@@ -294,15 +275,19 @@ class TokenSource(Source[Task]):
         if self._places:
             made["place"] = ends
         made["prompt"] = [
-            self._worder.prompt(row[: end + 1])
-            for row, end in zip(tokens, ends.tolist(), strict=True)
+            self.prompt(row[: end + 1]) for row, end in zip(tokens, ends.tolist(), strict=True)
         ]
-        made["answer"] = made["completion"] = list(map(self._worder.answer, answers.tolist()))
+        made["answer"] = made["completion"] = list(map(self._answer, answers.tolist()))
         chains = self.asked.chain(tokens[:, : self.asked.length])
         if chains is not None:
-            made["steps"] = list(map(self._worder.chain, chains.tolist()))
+            made["steps"] = [
+                [*map(self._word, before), self._answer(answer)]
+                for *before, answer in chains.tolist()
+            ]
             if self.stepwise:
-                made["completion"] = [self._worder.written(chain) for chain in made["steps"]]
+                made["completion"] = [
+                    f"{' '.join(chain)}.\n{CUE} {chain[-1]}" for chain in made["steps"]
+                ]
         return made
 
 

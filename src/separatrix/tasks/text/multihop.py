@@ -50,10 +50,6 @@ def _objects(table: Table) -> set[str]:
     return {fact.object for fact in table.values()}
 
 
-def _unlike(one: Table, other: Table) -> bool:
-    return all(one[subject].object != fact.object for subject, fact in other.items())
-
-
 @dataclass(frozen=True)
 class Story:
     """Chains of names, the one asked for first, joined by `hops`, and all facts as told."""
@@ -184,7 +180,13 @@ class MultiHop(TextTask):
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 
     def _item(self, rng: np.random.Generator) -> TextItem:
-        return self.write(self.draw(rng))
+        story = self.draw(rng)
+        asked = story.chains[0]
+        told = " ".join(fact.text for fact in story.facts)
+        steps = tuple(hop.tell(*asked[at : at + 2]) for at, hop in enumerate(story.hops))
+        ends = sorted(chain[self.k] for chain in story.chains[: self.candidates])
+        prompt = f"{told}{QUESTION}{_question(story.hops, asked[0])}\n{_CUES[self.style]}"
+        return TextItem(prompt, asked[self.k], steps, tuple(ends))
 
     def draw(self, rng: np.random.Generator) -> Story:
         """What one instance tells."""
@@ -213,19 +215,6 @@ class MultiHop(TextTask):
         # a stable sort: facts of one hop stay in random order
         told.sort(key=lambda fact: _ORDERS[self.facts] * fact[0])
         return Story(tuple(asked[: self.k]), chains, [fact for _, fact in told])
-
-    def write(self, story: Story) -> TextItem:
-        """The instance that tells a story."""
-        asked = story.chains[0]
-        told = " ".join(fact.text for fact in story.facts)
-        question = _question(story.hops, asked[0])
-        steps = tuple(
-            hop.tell(asked[place], asked[place + 1]) for place, hop in enumerate(story.hops)
-        )
-        ends = sorted(chain[self.k] for chain in story.chains[: self.candidates])
-        return TextItem(
-            f"{told}{QUESTION}{question}\n{_CUES[self.style]}", asked[self.k], steps, tuple(ends)
-        )
 
     def target(self, item: TextItem) -> str:
         return (
@@ -343,8 +332,9 @@ class MultiHop(TextTask):
             left = f" and one of {rest}" if rest else ""
             raise self.refused(f"a chain is broken; an instance has {m} of {self.k} facts{left}")
         for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
-            astray = others.keys() == table.keys() and _objects(others) == _objects(table)
-            if self.decoys and not (astray and _unlike(table, others)):
+            alike = others.keys() == table.keys() and _objects(others) == _objects(table)
+            astray = alike and all(table[at].object != others[at].object for at in others)
+            if self.decoys and not astray:
                 raise self.refused(
                     f"the decoys of hop {hop + 1} do not lead from every subject to an object of"
                     " another chain"
