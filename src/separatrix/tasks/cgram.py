@@ -101,9 +101,7 @@ class CGram(Task):
         return min(self.ids_of_a_place - 1, (self.entries - 1) // self.c)
 
     def layout(self) -> Layout:
-        """The table: contexts of the ids below b, each with another id behind it, then ids from b
-        on; a context stands where c ids below b stand in a row.
-        """
+        """The table: contexts of the ids below b, each with one from b on behind it."""
         m = self.entries
         b = _root(m, self.c)
         spare = self.n - self.c - m * (self.c + 1)

@@ -31,10 +31,7 @@ def most_asked(task: Task) -> int:
 
 
 def asked(task: Task, targets: Tokens) -> Asked:
-    """Places (rows, k) where `targets` has answers, and these answers; no places where every
-    prompt is asked after its last token. Rows with fewer answers than others are filled up with
-    NO_ANSWER.
-    """
+    """Places (rows, k) of answers, None where all are last, and these, filled with NO_ANSWER."""
     if not task.several:
         return None, targets[:, None]
     due = targets != NO_ANSWER

@@ -83,9 +83,7 @@ def best_of(found: Mapping[str, Any]) -> Rule | None:
 
 
 def stated(task: Task | TextTask, rule: str) -> Fraction | None:
-    """What a rule may reach: the task's level for it, or, of rules whose level nobody derived, its
-    measurement and a hundredth; None at sizes where that was not measured.
-    """
+    """A rule's level, or its measurement and a hundredth; None where that was not measured."""
     if rule not in MEASURED:
         return task.level(rule)
     found = rules(task.spec).get(rule)

@@ -272,9 +272,7 @@ class Neighbour(Task):
 
 @lru_cache(maxsize=256)
 def _first_by_bits(n: int, d: int, r: int) -> Fraction:
-    """How often the string with r flipped bits has the smallest difference, read as a number, of n
-    strings, the others uniform among those with more than r; a bound for many patterns of flips.
-    """
+    """How often the string with r flips differs least, read as a number; a bound for many flips."""
     far = sum(comb(d, ones) for ones in range(r + 1, d + 1))
 
     def beyond(bits: int, least: int) -> int:

@@ -1,7 +1,4 @@
-"""A task at other sizes than the one trained for, where what an id or an answer stands for stays:
-the stages of a curriculum before it, and longer prompts that are tried after it; and how often a
-test prompt has been drawn before.
-"""
+"""A task at other sizes, ids and answers kept: curricula, longer prompts; repeated prompts."""
 
 from __future__ import annotations
 

@@ -241,11 +241,7 @@ class StateRecall(Composition, Task):
         return chain
 
     def chain(self, tokens: Tokens) -> Tokens:
-        """Token ids of the pointers from the last swap back to before the first, of the cell, and
-        the value: (batch, K + 2).
-
-        Raises SizeError for tokens that are no instance.
-        """
+        """Ids of pointers, last swap first, the cell, the value: (batch, K + 2), or SizeError."""
         memory, pointers, swaps, asked = self.read(tokens)
         rows = np.arange(len(memory))
         traced = self._traced(swaps, asked)

@@ -294,9 +294,7 @@ class TwoSum(Cancelling):
         return tokens
 
     def _three(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens, Tokens]:
-        """A value, its negative, and one that stands in for that under label 0: of another class,
-        alike modulo D. (The value again where there is one class alone.)
-        """
+        """A value, its negative, and what stands for that under label 0, alike modulo D."""
         if self.pairs == 1:
             met = 1 + (self.M - 2) * rng.integers(2, size=batch)
             return met, self.M - met, met

@@ -1,7 +1,4 @@
-"""State tracking: the parity of n bits, their number of ones modulo m, and the product of n
-permutations or elements of a group; and what such a task moves: every token rearranges a few
-things, and where these stand in the end is the answer.
-"""
+"""State tracking: parity, ones modulo m, products in groups; and what each token rearranges."""
 
 from __future__ import annotations
 

@@ -48,9 +48,7 @@ class Prompts:
         return self.back[:, -1]
 
     def places(self) -> Tokens:
-        """Every place but the last token's, counted from the first token and, where rows differ
-        in length, from the last too.
-        """
+        """Every place but the last token's, from the first and, of unequal rows, the last one."""
         if self.back is self.front:
             return self.front[:, :-1]
         # before the first empty place stands the row's last token, which is left out

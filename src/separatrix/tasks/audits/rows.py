@@ -1,7 +1,4 @@
-"""The outcome of an audit: plain data, and a document for people. How far a measured number lies
-above what it should be, in standard errors of a normal distribution. Which leaks an audit of so
-many instances finds is derived, and measured, in `benchmarks/audits.py`.
-"""
+"""The outcome of an audit: data, a document, standard errors (benchmarks/audits.py: its power)."""
 
 from __future__ import annotations
 
@@ -47,9 +44,7 @@ def uneven(targets: Tokens, answers: int) -> float:
 
 
 def largest_above(targets: Tokens, answers: int, level: Fraction) -> float:
-    """Standard errors by which the most frequent answer lies above `level`, as rare by luck
-    among `answers` of them (Šidák) as that many by itself.
-    """
+    """Standard errors of the most frequent of `answers` answers above `level` (Šidák)."""
     z = above(int(np.bincount(targets).max()), len(targets), level)
     if not -_FARTHEST < z < _FARTHEST:
         return z

@@ -380,11 +380,7 @@ Measured = dict[str, Any]
 def measure(
     texts: Sequence[str], *, out: Path | None, seed: int, advance: Advance
 ) -> dict[str, Measured]:
-    """What `accuracies` finds on each task of a canonical text, in the form of levels.json. With
-    `out` each size is written there once it is measured, and those that stand there are kept.
-
-    Raises EvidenceError for a file of another kind, SpecError for one of another seed.
-    """
+    """What `accuracies` finds, as levels.json, kept in `out`. Raises EvidenceError, SpecError."""
     found = {} if out is None or not out.exists() else _measured_before(out, seed)
     for done, text in enumerate(texts):
         advance(done, len(texts))
@@ -400,9 +396,7 @@ def measure(
 
 
 def beyond(text: str, found: Measured) -> tuple[str, ...]:
-    """The rules that are more than three points, and three standard errors, above their level on
-    the task of a text; none under a shift, which promises no level.
-    """
+    """Rules more than three points and standard errors above their level; none under a shift."""
     task = parse_any_task(text)
     if getattr(task, "shift", PLAIN) != PLAIN:
         return ()

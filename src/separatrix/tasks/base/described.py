@@ -1,7 +1,4 @@
-"""What tasks of tokens and tasks in words share: what they say of themselves, as data for people
-and for language models; their sizes as text, the one place where "name:size=value,..." is taken
-apart and put together; and how many instances are drawn at once.
-"""
+"""What tasks of tokens and in words share: words for people, sizes as text, how many at once."""
 
 from __future__ import annotations
 
@@ -65,9 +62,7 @@ def add_sizes(text: str, sizes: Iterable[str]) -> str:
 
 
 def read_sizes(text: str, usage: str) -> dict[str, Any]:
-    """The sizes of a task text, "name:size=value,...": integers as int, words as str. Raises
-    SpecError, or SizeError for a number that is too long.
-    """
+    """The sizes of a task text: integers as int, words as str. Raises SpecError, SizeError."""
     _, colon, rest = text.partition(":")
     sizes: dict[str, Any] = {}
     for part in rest.split(",") if colon else ():
@@ -296,9 +291,7 @@ class Described(ABC):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
-        SizeError for an unknown, missing or bad size.
-        """
+        """The task at such sizes, int or str. Raises UnknownNameError or SizeError for others."""
         needed = [f.name for f in fields(cls) if f.default is MISSING]
         check_names(cls.name, cls.usage, sizes, [f.name for f in fields(cls)], needed=needed)
         return cls(**sizes)

@@ -1,6 +1,4 @@
-"""What prompts of a task are made of, declared once: sizes in ids and tokens, what answers are, how
-both are written, what of it all is known by counting, and how a task grows.
-"""
+"""What prompts are made of, declared once: ids, answers, spelling, counts, how a task grows."""
 
 from __future__ import annotations
 

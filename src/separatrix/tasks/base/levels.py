@@ -52,9 +52,7 @@ def lookup_level(probe: str, n: int, V: int) -> Fraction:
 
 
 def _one_value_above(n: int, V: int) -> list[int]:
-    """For k < n: pairs of a function [n] -> [V] and a value it takes more than k times. For k >=
-    n/2, functions: there is but one such value.
-    """
+    """For k < n: pairs of a function and a value it takes more than k times, one from n/2 on."""
     result, term, total = [0] * n, V, 0  # term: functions that take a given value c times, times V
     for c in range(n, 0, -1):
         total += term

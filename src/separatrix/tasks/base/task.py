@@ -456,9 +456,7 @@ class Around(Task):
 
 
 class Composition(ABC):
-    """The part of a task whose answer is the last of a chain of values, each found from the one
-    before. It stands before `Task` among the bases of a class.
-    """
+    """A task whose answer is the last of a chain; it stands before `Task` among the bases."""
 
     thoughts = ("values",)
 

@@ -223,9 +223,7 @@ def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
 
 
 def smallest(draw: Callable[[], Floats], number: int) -> Tokens:
-    """Shape (batch, number): where the smallest numbers of each row drawn stand, in order of place.
-    Should the last of them be equal to another one in any row, all is drawn anew.
-    """
+    """(batch, number): places, in order, of each row's smallest; drawn anew where two tie."""
     while True:
         drawn = draw()
         last = np.partition(drawn, number - 1, axis=1)[:, number - 1, None]

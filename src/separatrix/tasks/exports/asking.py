@@ -1,7 +1,4 @@
-"""A task's questions for a language model, one after the other, as every export asks them: what
-stands above them, solved ones first, and what counts as the answer; and a task at the largest size
-whose questions fit so many tokens of a tokenizer.
-"""
+"""A task's questions for a language model, and a task whose questions fit so many tokens."""
 
 from __future__ import annotations
 
@@ -127,9 +124,7 @@ _LARGEST = 1 << 24
 
 
 def counter(name: str) -> Counter:
-    """Of the tokenizer in a folder, or of that name. Raises MissingExtraError without transformers,
-    SpecError for what it does not load without code of others.
-    """
+    """Of the tokenizer in a folder or of a name. Raises MissingExtraError, SpecError."""
     try:
         from transformers import AutoTokenizer
     except ImportError:
@@ -149,9 +144,7 @@ def longest(
     count: Counter,
     most: int | None = None,
 ) -> int:
-    """Tokens of the longest question that an export of these rows asks, with what stands above it,
-    without solved ones, and with room for the answer; or of the first that takes more than `most`.
-    """
+    """Tokens of an export's longest question and answer, or of the first beyond `most`."""
     source = source_of(task)
     job = Job(source, {name: some for name, some in rows.items() if some}, seed)
     above = description(source, steps=source.stepwise)

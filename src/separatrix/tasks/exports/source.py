@@ -1,8 +1,4 @@
-"""Rows of an export, as columns by name: of a task of tokens (the tokens and targets themselves,
-and the same as a question), of one with labels for training code, and of a task in words. Each
-format writes what it needs of them. Before them stands what a task says of itself, and how its
-tokens are worded.
-"""
+"""Rows of an export by column: of a task of tokens, with labels, or in words; its wording."""
 
 from __future__ import annotations
 

@@ -14,10 +14,7 @@ TEXT_TASKS: dict[str, type[TextTask]] = {task.name: task for task in (MultiHop, 
 
 
 def parse_text_task(text: str) -> TextTask:
-    """The task a text describes, such as "multihop:k=2,n=20,template=places,style=steps".
-
-    Raises UnknownNameError, SpecError or SizeError; `parse_text_task(task.spec) == task`.
-    """
+    """The task of "multihop:k=2,n=20". Raises UnknownNameError, SpecError or SizeError."""
     name = name_of(text)
     if name not in TEXT_TASKS:
         raise UnknownNameError.of("text task", name, TEXT_TASKS)

@@ -38,10 +38,7 @@ class TextItem(NamedTuple):
 
 
 class TextTask(Described):
-    """A task in words at a size.
-
-    A prompt ends where the answer is due; what follows it in training is " " and `target`.
-    """
+    """A task in words at a size. A prompt ends where the answer is due; " " and `target` follow."""
 
     noun = "name"
     """What an answer is called in a question."""

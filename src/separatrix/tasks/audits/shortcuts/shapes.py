@@ -1,6 +1,4 @@
-"""What counting shows: bags of neighbours, in the whole prompt, in its halves, in its quarters;
-sums known modulo a small number; open brackets; and what is left of a graph without its leaves.
-"""
+"""What counting shows: neighbours, sums modulo numbers, brackets, graphs without leaves."""
 
 from __future__ import annotations
 
@@ -229,9 +227,7 @@ def leaves(task: IsTree, tokens: Tokens) -> Tokens:
 
 
 def _without_leaves(task: IsTree, tokens: Tokens) -> Iterator[Tokens]:
-    """The edges (2, edges) of all graphs, each graph's vertices behind those of the last one; then,
-    again and again, without those that end in a vertex of one edge.
-    """
+    """The edges (2, edges) of all graphs, numbered apart; then again and again without leaves."""
     row = task.n * np.arange(len(tokens))[:, None]
     ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))
     while True:
