@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.architecture.settings import Settings
 
 MOST_IN_A_RANGE = 10_000
+_RANGE = re.compile(r"(\d{1,13})(?: *- *(\d{1,13}))?")
 VARIED = {"state": "states", "window": "windows", "block": "blocks", "topk": "topks"}
 """What --set calls sizes that are varied -> what `Choices` does."""
 CHOSEN = ("heads", "kv_heads", "head_dim")
@@ -180,19 +182,12 @@ def _integers(option: str, text: str | None) -> tuple[int, ...]:
     """Whole numbers from "4,8" or "0-4". Raises SpecError for anything else."""
     values: list[int] = []
     for part in text.split(",") if text is not None else ():
-        low, dash, high = (piece.strip() for piece in part.partition("-"))
-        ends = [low, high] if dash else [low]
-        if any(not end.isdecimal() or len(end) > 13 for end in ends):
+        ends = _RANGE.fullmatch(part.strip())
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+        if not 0 <= last - first <= MOST_IN_A_RANGE:
             raise SpecError(
-                f"{option} {text!r}: '{part.strip()}' is no whole number or range; write numbers"
-                " such as 4,8 or a range such as 0-4"
-            )
-        first = int(ends[0])
-        last = int(ends[-1])
-        if last < first or last - first > MOST_IN_A_RANGE:
-            raise SpecError(
-                f"{option} {text!r}: the range {part.strip()} runs backwards or is too long; write"
-                " the smaller number first"
+                f"{option} {text!r}: '{part.strip()}' is no whole number and no range of them, the"
+                " smaller first; write numbers such as 4,8 or a range such as 0-4"
             )
         values += range(first, last + 1)
     return tuple(values)

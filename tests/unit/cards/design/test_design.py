@@ -440,7 +440,7 @@ OPTIONS: dict[str, Any] = {
         ({"context": "-5"}, "such as 131072 or 128k"),
         ({"layers": "0"}, "layers: 0; give numbers"),
         ({"layers": "two"}, "--layers 'two': 'two'"),
-        ({"layers": "4-2"}, "runs backwards"),
+        ({"layers": "4-2"}, "the smaller first"),
         ({"layers": "9000-9001"}, "20 million"),
         ({"layers": ""}, "no whole number"),
         ({"readers": "3"}, "that many layers"),
