@@ -6,11 +6,12 @@ import pytest
 from support.each import each
 
 from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.accuracy import facts_that_fit
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge, recheck
-from separatrix.theory.fails.a_accuracy import facts_held, held_by_state
+from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.solves.places import BY_ROTATIONS
 from separatrix.theory.solves.room import START
 
@@ -100,7 +101,7 @@ def test_a_question_that_is_known_before_needs_no_memory_of_the_facts() -> None:
 @each("bits", [0, 1, 7, 63, 100])
 @each("values", [2, 3, 10, 256])
 def test_facts_that_bits_hold_by_counting(bits: int, values: int) -> None:
-    assert facts_held(bits, values) == max(N for N in range(bits + 1) if values**N <= 2**bits)
+    assert facts_that_fit(values, bits) == max(N for N in range(bits + 1) if values**N <= 2**bits)
 
 
 def test_facts_by_kind_of_layer() -> None:

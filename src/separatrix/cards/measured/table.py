@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import EvidenceError, SpecError
-from separatrix.core.evidence.canonical import canonical, json_object
+from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.core.evidence.records import enveloped, to_plain
+from separatrix.core.evidence.records import enveloped, opened, to_plain
 from separatrix.core.evidence.typed import parse_json, typed
 from separatrix.core.numbers.seeds import best_rate
 
@@ -118,8 +118,4 @@ def read(name: str) -> Table | None:
 
 def parse(text: str) -> Table:
     """The table that a text holds. Raises EvidenceError for one without, edited or damaged."""
-    envelope = json_object(parse_json(text)) or {}
-    body = json_object(envelope.get("body"))
-    if body is None or canonical(envelope) != canonical(enveloped(KIND, body)):
-        raise EvidenceError("no results with the content hash that they say: edited or damaged")
-    return typed(body, Table, "body")
+    return typed(opened(parse_json(text), KIND)[1], Table, "body")

@@ -8,7 +8,6 @@ numbers is; every claim about the run is checked here.
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from separatrix.checks.verify.same import told_by
 from separatrix.core.errors import EvidenceError, SeparatrixError, first_line
+from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.caches import (
     LEAST_ALIKE,
@@ -104,45 +104,23 @@ def embedded_model(description: dict[str, Any], weights: dict[str, Any]) -> Mode
 
 
 def _decode(name: str, entry: Any, shape: tuple[int, ...]) -> Tensor:
-    if (
-        not isinstance(entry, dict)
-        or set(entry) != {"dtype", "shape", "data"}
-        or not isinstance(entry["data"], str)
-    ):
-        raise EvidenceError(
-            f"weights '{name}' must have exactly the fields dtype, shape and data (base64)"
-        )
-    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _TYPES:
-        raise EvidenceError(
-            f"weights '{name}' are of type {str(entry['dtype'])[:20]!r}; known: {', '.join(_TYPES)}"
-        )
-    if (
-        not isinstance(entry["shape"], list)
-        or [*map(type, entry["shape"])] != [int] * len(shape)
-        or tuple(entry["shape"]) != shape
-    ):
-        raise EvidenceError(
-            f"weights '{name}' have the shape {str(entry['shape'])[:40]}; the model described needs"
-            f" {list(shape)}"
-        )
-    little, native = _TYPES[entry["dtype"]]
+    """Raises EvidenceError unless its entry is the one that its numbers have."""
+    array = None
     try:
+        little, native = _TYPES[entry["dtype"]]
         data = base64.b64decode(entry["data"], validate=True)
-    except (binascii.Error, ValueError):
-        raise EvidenceError(
-            f"weights '{name}' are not base64; the file was edited or damaged"
-        ) from None
-    if (
+        # the copy makes it writable and in the machine's own byte order
+        array = np.frombuffer(data, little).astype(native).reshape(shape)
         # several texts decode to the same bytes; only the canonical one is accepted
-        base64.b64encode(data).decode() != entry["data"]
-        or len(data) != int(np.prod(shape)) * np.dtype(little).itemsize
-    ):
+        text = base64.b64encode(data).decode()
+        again = {"dtype": entry["dtype"], "shape": list(shape), "data": text}
+    except (KeyError, TypeError, ValueError):
+        again = None
+    if array is None or canonical(again) != canonical(entry):
         raise EvidenceError(
-            f"weights '{name}' hold {len(data)} bytes, which are not {list(shape)} numbers of type"
-            f" {entry['dtype']}"
+            f"weights '{name}' must have exactly the fields dtype ({' or '.join(_TYPES)}), shape"
+            f" ({list(shape)}) and data, as many numbers in base64; the file was edited or damaged"
         )
-    # the copy makes it writable and in the machine's own byte order
-    array = np.frombuffer(data, little).astype(native).reshape(shape)
     if not np.isfinite(array).all():
         raise EvidenceError(f"weights '{name}' hold a number that is not finite")
     return torch.from_numpy(array)

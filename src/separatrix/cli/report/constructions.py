@@ -10,8 +10,7 @@ from typing import Any
 from separatrix.cli.options import PROVED
 from separatrix.core.errors import EvidenceError, UnknownNameError
 from separatrix.core.evidence.bundles import read_json
-from separatrix.core.evidence.canonical import canonical, json_object
-from separatrix.core.evidence.records import enveloped
+from separatrix.core.evidence.records import opened
 
 FILE = Path(__file__).with_suffix(".json")
 KIND = "constructions"
@@ -61,11 +60,11 @@ def recorded(path: Path = FILE) -> dict[str, Any]:
     """The figures of the package, and where they come from. Raises EvidenceError where the file is
     missing, edited or of another version.
     """
-    data = json_object(read_json(path))
-    body: Any = None if data is None else json_object(data.get("body"))
-    if data is None or body is None or canonical(data) != canonical(enveloped(KIND, body)):
-        raise EvidenceError(f"{path}: edited or damaged; write it again with `make constructions`")
-    return body
+    data = read_json(path)
+    try:
+        return opened(data, KIND)[1]
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}; write it again with `make constructions`") from None
 
 
 def rows() -> list[dict[str, Any]]:

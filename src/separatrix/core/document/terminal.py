@@ -193,7 +193,7 @@ def _paragraph(headings: Cells, row: Cells, most: int) -> list[str]:
     # a number alone would not say of what
     named = f"{names[0]}: {first}" if names[0] and first.isdecimal() else first
     blanks = len(named) - len(named.lstrip())
-    lines = wrap(named.strip(), most, indent=" " * blanks, hanging=" " * blanks)
+    lines = _cell(named, most)
     pairs = (pair for pair in zip(names[1:], others, strict=True) if pair[1])
     for heading, text in pairs:
         said = f"{heading}: {text}" if heading else text
@@ -213,14 +213,14 @@ def wrap(text: str, most: int, *, indent: str = "", hanging: str = "") -> list[s
     ) or [indent]
 
 
-def wrapped_line(line: str, most: int, *, indent: int = 0) -> list[str]:
-    """A line moved right; one that is too long goes on below, at its own beginning, or where its
-    second column begins.
+def wrapped_line(line: str, most: int) -> list[str]:
+    """A line; one that is too long goes on below, at its own beginning, or where its second column
+    begins.
     """
-    if len(line) + indent <= most:
-        return [f"{' ' * indent}{line}".rstrip()]
+    if len(line) <= most:
+        return [line.rstrip()]
     text = line.strip()
-    start = indent + len(line) - len(line.lstrip())
+    start = len(line) - len(line.lstrip())
     column = _COLUMN.match(text)
     hang = start + column.end() if column and column.end() <= most // 2 else start
     return wrap(text, most, indent=" " * start, hanging=" " * hang)

@@ -7,13 +7,7 @@ from typing import Any
 
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.canonical import json_object, sha256
-from separatrix.core.evidence.records import (
-    FORMAT_VERSION,
-    Evidence,
-    enveloped,
-    from_envelope,
-    to_plain,
-)
+from separatrix.core.evidence.records import Evidence, enveloped, from_envelope, opened, to_plain
 from separatrix.core.evidence.typed import parse_json
 
 
@@ -49,23 +43,10 @@ def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidenc
     """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope`
     does, for the bundle and for each record.
     """
-    if type(data.get("separatrix")) is not int or data["separatrix"] != FORMAT_VERSION:
-        raise EvidenceError(
-            f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads"
-            f" version {FORMAT_VERSION}"
-        )
-    body = json_object(data.get("body"))
-    envelopes = None if body is None else json_object(body.get("records"))
-    known = {"separatrix", "kind", "sha256", "body"}
-    if set(data) != known or body is None or envelopes is None:
-        raise EvidenceError(
-            "a bundle has exactly the fields separatrix, kind, sha256, body, and its body has"
-            " records"
-        )
-    if bundle_envelope(body)["sha256"] != data["sha256"]:
-        raise EvidenceError(
-            "the content hash of this bundle does not match its content: it was edited or damaged"
-        )
+    _, body = opened(data, "bundle")
+    envelopes = json_object(body.get("records"))
+    if envelopes is None:
+        raise EvidenceError("the body of a bundle has records")
     records = {digest: from_envelope(envelope) for digest, envelope in envelopes.items()}
     for digest, record in records.items():
         if record.digest != digest:

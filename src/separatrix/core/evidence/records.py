@@ -33,6 +33,38 @@ def enveloped(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def opened(data: object, *kinds: str) -> tuple[str, dict[str, Any]]:
+    """The kind and the body of an envelope, one of `kinds`, whose content hash fits. Raises
+    EvidenceError for anything else.
+    """
+    envelope = json_object(data)
+    if envelope is None or "separatrix" not in envelope:
+        raise EvidenceError(
+            "this JSON is not Separatrix evidence: the field 'separatrix' is missing"
+        )
+    version = envelope["separatrix"]
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise EvidenceError(
+            f"evidence of format version {repr(version)[:60]}; this program reads"
+            f" version {FORMAT_VERSION}"
+        )
+    kind, body = envelope.get("kind"), json_object(envelope.get("body"))
+    if set(envelope) != {"separatrix", "kind", "sha256", "body"} or body is None:
+        raise EvidenceError(
+            "evidence has the fields separatrix, kind, sha256, body, the last an object; this one"
+            f" has {listed(sorted(map(str, envelope)))}"
+        )
+    if kind not in [*kinds]:
+        raise EvidenceError(
+            f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(kinds)}"
+        )
+    if envelope["sha256"] != enveloped(kind, body)["sha256"]:
+        raise EvidenceError(
+            f"the content hash of this {kind} does not match its content: it was edited or damaged"
+        )
+    return kind, body
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What every record holds: architecture and task, each as its canonical text."""
@@ -220,42 +252,16 @@ def from_envelope(data: object) -> Evidence:
     """The record in an envelope. Raises EvidenceError for another version, an unknown kind or
     field, a wrong type or a wrong hash.
     """
-    envelope = json_object(data)
-    if envelope is None or "separatrix" not in envelope:
-        raise EvidenceError(
-            "this JSON is not Separatrix evidence: the field 'separatrix' is missing"
-        )
-    version = envelope["separatrix"]
-    if type(version) is not int or version != FORMAT_VERSION:
-        raise EvidenceError(
-            f"evidence of format version {repr(version)[:60]}; this program reads"
-            f" version {FORMAT_VERSION}"
-        )
-    if set(envelope) != {"separatrix", "kind", "sha256", "body"}:
-        raise EvidenceError(
-            "an evidence record has the fields separatrix, kind, sha256, body; this one has"
-            f" {listed(sorted(map(str, envelope)))}"
-        )
-    kind = envelope["kind"]
-    body = json_object(envelope["body"])
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise EvidenceError(
-            f"unknown kind of evidence {repr(kind)[:60]}; known: {', '.join(KINDS)}"
-        )
+    kind, body = opened(data, *KINDS)
     cls = KINDS[kind]
     every = {f.name for f in fields(cls)}
     # an empty one would be a second text of the same content
-    names = every - {name for name in cls.later if body is None or not body.get(name)}
-    if body is None or set(body) != names:
-        odd = ["body"] if body is None else sorted(names.symmetric_difference(body))
+    names = every - {name for name in cls.later if not body.get(name)}
+    if set(body) != names:
         raise EvidenceError(
-            f"a {kind} must have exactly its own fields; missing or unknown: {listed(odd)}; a file"
-            " of an earlier version must be written again"
+            f"a {kind} must have exactly its own fields; missing or unknown:"
+            f" {listed(sorted(names.symmetric_difference(body)))}; a file of an earlier version"
+            " must be written again"
         )
     hints = get_type_hints(cls)
-    record = cls(**{name: typed(body[name], hints[name], name) for name in names})
-    if record.digest != envelope["sha256"]:
-        raise EvidenceError(
-            f"the content hash of this {kind} does not match its content: it was edited or damaged"
-        )
-    return record
+    return cls(**{name: typed(body[name], hints[name], name) for name in names})

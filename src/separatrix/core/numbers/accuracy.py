@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq, fmpz
 from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.first_size import first_size
-from separatrix.core.numbers.logs import PRECISIONS, log2_ball
+from separatrix.core.numbers.logs import PRECISIONS, floored, log2_ball
 
 WHOLE = 10**6
 """An accuracy of 1."""
@@ -60,15 +60,13 @@ def stored_accuracy(facts: int, values: int, bits: int) -> int:
 def facts_that_fit(values: int, bits: int) -> int:
     """floor(bits / log2(values)): how many facts that many bits hold."""
     _check(1, values, bits)
-    for precision in PRECISIONS:
-        with ctx.workprec(precision):
-            number = (bits / log2_ball(values)).floor().unique_fmpz()
-        if number is not None:
-            return int(number)
-    # a whole number of facts that fills the bits: of powers of two
+    # a whole number of facts fills the bits only where values are a power of two
     if values & (values - 1) == 0:
         return bits // (values.bit_length() - 1)
-    raise Undecided(f"how many facts of {values:,} values fit in {bits:,} bits is open")
+    found = floored(lambda: bits / log2_ball(values))
+    if found is None:
+        raise Undecided(f"how many facts of {values:,} values fit in {bits:,} bits is open")
+    return found
 
 
 def luck(correct: int, total: int, highest: int) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import MAX_EMAX, ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from separatrix.core.errors import SizeError
@@ -118,14 +119,8 @@ def format_count(value: int, *, shorten_from: int = 10**6) -> str:
 
 def rounded_up(value: int) -> str:
     """A positive integer of any size in three digits, rounded up: "5.97e23"."""
-    # 2^10 is 1,024: a power of ten that is not above the value, then the one next to it
-    power = max((value.bit_length() - 1) * 30_102 // 100_000 - 2, 0)
-    while value >= 10 ** (power + 3):
-        power += 1
-    digits = -(-value // 10**power)
-    if digits == 1000:
-        digits, power = 100, power + 1
-    return f"{digits // 100}.{digits % 100:02}e{power + 2}"
+    with localcontext(prec=3, rounding=ROUND_CEILING, Emax=MAX_EMAX):
+        return f"{+Decimal(value):.2e}".replace("+", "")
 
 
 def format_share(part: int, whole: int) -> str:

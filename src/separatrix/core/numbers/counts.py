@@ -12,13 +12,13 @@ from flint import arb, ctx
 
 from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.numbers.logs import (
-    EXACT_BITS,
     LARGEST_EXACT,
     PRECISIONS,
     LogSign,
     decimal,
     log2_ball,
     log_difference,
+    settled,
 )
 
 
@@ -40,24 +40,19 @@ class Count:
 
     def compare_bits(self, bits: int) -> LogSign:
         """The certified sign of log2(self) - bits. Raises Undecided as `log_difference` does."""
-        for precision in PRECISIONS:
-            with ctx.workprec(precision):
-                ball = self.log2_ball() - bits
-                small = self.log2_ball() < EXACT_BITS and bits <= EXACT_BITS
-                if small:
-                    value = self.exact()
-                    power = 1 << bits
-                    return LogSign((value > power) - (value < power), "integers", decimal(ball))
-                if ball > 0 or ball < 0:
-                    return LogSign(1 if ball > 0 else -1, "balls", decimal(ball))
-        # no ball tells a tie from a tiny difference; integers do, where they can be written
-        if bits <= LARGEST_EXACT:
-            value = self.exact()
-            power = 1 << bits
-            return LogSign((value > power) - (value < power), "integers", "0")
-        raise Undecided(
-            f"whether {self} exceeds 2^{bits} is open at {PRECISIONS[-1]} bits of precision"
-        )
+        with ctx.workprec(64):
+            own = int(self.log2_ball().upper().ceil().unique_fmpz() or LARGEST_EXACT)
+
+        def sign() -> int:
+            value, power = self.exact(), 1 << bits
+            return (value > power) - (value < power)
+
+        found = settled(lambda: self.log2_ball() - bits, sign, max(own, bits))
+        if found is None:
+            raise Undecided(
+                f"whether {self} exceeds 2^{bits} is open at {PRECISIONS[-1]} bits of precision"
+            )
+        return found
 
     def exceeds_bits(self, bits: int) -> bool:
         """Whether self > 2^bits, certified."""

@@ -7,7 +7,7 @@ until zero is excluded. No float decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,36 +65,57 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
         # both sides are integers of bits: a precision that holds their difference shows it exactly
         shown = enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1))
         return LogSign((whole > bits) - (whole < bits), "integers", shown)
-    if size <= EXACT_BITS:
-        return LogSign(_exact_sign(terms, bits), "integers", enclose(terms, bits, 64))
-    # balls grow as they are added up; a sign is certain once the ball excludes zero
+    found = settled(
+        lambda: sum((c * log2_ball(x) for c, x in terms), arb(0)) - bits,
+        lambda: _exact_sign(terms, bits),
+        size,
+    )
+    if found is None:
+        raise Undecided(
+            f"the sign of a difference of logarithms near 2^{size.bit_length()} bits is open at"
+            f" {PRECISIONS[-1]} bits of precision"
+        )
+    return found
+
+
+def settled(ball: Callable[[], arb], exact: Callable[[], int], size: int) -> LogSign | None:
+    """The sign of a difference, from its enclosure at the precision in force or by integers of
+    about `size` bits; None where neither tells.
+    """
+    if size > EXACT_BITS:
+        # balls grow as they are added up; a sign is certain once the ball excludes zero
+        for precision in PRECISIONS:
+            with ctx.workprec(precision):
+                found = ball()
+                if found > 0 or found < 0:
+                    return LogSign(1 if found > 0 else -1, "balls", decimal(found))
+    # no precision tells a tie from a tiny difference: integers do, where they can be written
+    if size > LARGEST_EXACT:
+        return None
+    with ctx.workprec(64):
+        return LogSign(exact(), "integers", decimal(ball()))
+
+
+def floored(number: Callable[[], arb]) -> int | None:
+    """A number rounded down; None where the largest precision leaves two integers."""
     for precision in PRECISIONS:
         with ctx.workprec(precision):
-            ball = sum((c * log2_ball(x) for c, x in terms), arb(0)) - bits
-            if ball > 0 or ball < 0:
-                return LogSign(1 if ball > 0 else -1, "balls", decimal(ball))
-    # no precision tells a tie from a tiny difference: integers do, where they can be written
-    if size <= LARGEST_EXACT:
-        return LogSign(_exact_sign(terms, bits), "integers", enclose(terms, bits, 64))
-    raise Undecided(
-        f"the sign of a difference of logarithms near 2^{size.bit_length()} bits is open at"
-        f" {PRECISIONS[-1]} bits of precision"
-    )
+            floor = number().floor().unique_fmpz()
+        if floor is not None:
+            return int(floor)
+    return None
 
 
 def floor_log2(terms: Sequence[tuple[int, int]]) -> int:
     """sum(c * log2(x) for c, x in terms), rounded down to an integer. Raises Undecided where the
     largest precision leaves two integers.
     """
-    exact = _whole_bits(terms)
-    if exact is not None:
-        return exact
-    for precision in PRECISIONS:
-        with ctx.workprec(precision):
-            floor = sum((c * log2_ball(x) for c, x in terms), arb(0)).floor().unique_fmpz()
-        if floor is not None:
-            return int(floor)
-    raise Undecided(f"a sum of logarithms is near an integer at {PRECISIONS[-1]} bits of precision")
+    found = _whole_bits(terms)
+    if found is None:
+        found = floored(lambda: sum((c * log2_ball(x) for c, x in terms), arb(0)))
+    if found is None:
+        raise Undecided("whether a sum of logarithms is below an integer is open")
+    return found
 
 
 def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:

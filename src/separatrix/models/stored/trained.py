@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
-from separatrix.core.evidence.canonical import canonical, json_object, sha256
-from separatrix.core.evidence.records import Measurement, enveloped, from_envelope
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.records import Measurement, from_envelope, opened
+from separatrix.core.evidence.typed import typed
 from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.accuracy import fits
 from separatrix.models.stored.description import (
@@ -35,21 +36,26 @@ RECORD = "measurement.json"
 KIND = "training"
 """Of what training.json holds."""
 FILES = (WEIGHTS, CONFIG, TRAINING, RECORD)
-_TRAINING_FIELDS = {"run", "outcome", "version", "weights_sha256"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
-    """What a folder says of its model, its parts compared with each other."""
+class Training:
+    """What training.json holds."""
 
-    folder: Path
-    config: ModelConfig
-    record: Measurement
     run: dict[str, Any]
     outcome: dict[str, Any]
     version: str
     """Of the code that trained it."""
     weights_sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored(Training):
+    """What a folder says of its model, its parts compared with each other."""
+
+    folder: Path
+    config: ModelConfig
+    record: Measurement
 
     @property
     def task(self) -> Task:
@@ -93,17 +99,9 @@ def read_stored(folder: Path) -> Stored:
     record = from_envelope(plain_json(folder / RECORD))
     if not isinstance(record, Measurement):
         raise EvidenceError(f"{folder / RECORD}: holds a {record.kind}, not a measurement")
-    body = _training(folder / TRAINING)
+    training = _training(folder / TRAINING)
     config = _config(folder / CONFIG)
-    stored = Stored(
-        folder=folder,
-        config=config,
-        record=record,
-        run=body["run"],
-        outcome=body["outcome"],
-        version=body["version"],
-        weights_sha256=body["weights_sha256"],
-    )
+    stored = Stored(folder=folder, config=config, record=record, **vars(training))
     _agree(stored)
     return stored
 
@@ -122,25 +120,12 @@ def _config(path: Path) -> ModelConfig:
         raise EvidenceError(f"{path}: {error}") from None
 
 
-def _training(path: Path) -> dict[str, Any]:
-    """The body of training.json, its fields of the right kinds."""
-    envelope = json_object(plain_json(path))
-    body = None if envelope is None else json_object(envelope.get("body"))
-    if (
-        envelope is None
-        or body is None
-        or set(body) != _TRAINING_FIELDS
-        or json_object(body["run"]) is None
-        or json_object(body["outcome"]) is None
-        or not isinstance(body["version"], str)
-        or not isinstance(body["weights_sha256"], str)
-    ):
-        raise EvidenceError(f"{path}: not what `separatrix train` writes, or of another version")
-    if canonical(envelope) != canonical(enveloped(KIND, body)):
-        raise EvidenceError(
-            f"{path}: the content hash does not match the content: it was edited or damaged"
-        )
-    return body
+def _training(path: Path) -> Training:
+    data = plain_json(path)
+    try:
+        return typed(opened(data, KIND)[1], Training, "body")
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: not what `separatrix train` writes: {error}") from None
 
 
 def _agree(stored: Stored) -> None:

@@ -6,14 +6,18 @@ answered wrongly; this one, how many are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
 from typing import NamedTuple
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, luck, percent, stored_accuracy
-from separatrix.core.numbers.counts import Power
-from separatrix.core.numbers.first_size import first_size
+from separatrix.core.numbers.accuracy import (
+    WHOLE,
+    facts_that_fit,
+    highest_accuracy,
+    luck,
+    percent,
+    stored_accuracy,
+)
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import FAILS, Theorem, number, size_in_words
@@ -81,14 +85,7 @@ def held_by_state(
             if bits:
                 layers, before = kinds.get(part.title, (0, 0))
                 kinds[part.title] = layers + times, before + times * bits
-    return [(kind, n, facts_held(bits, values)) for kind, (n, bits) in kinds.items()]
-
-
-def facts_held(bits: int, values: int) -> int:
-    """The largest N with V^N <= 2^bits."""
-    near = max(1, int(bits / log2(values)))
-    first = first_size(lambda n: Power(values, n).exceeds_bits(bits), 1, limit=bits + 1, near=near)
-    return bits + 1 if first is None else first - 1
+    return [(kind, n, facts_that_fit(values, bits)) for kind, (n, bits) in kinds.items()]
 
 
 def more_than(ceiling: int, task: Task) -> str:

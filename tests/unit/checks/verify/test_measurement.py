@@ -12,7 +12,7 @@ from support.outcomes import singly
 from separatrix.checks.verify.measurement import NOT_RUN, verify_measurement
 from separatrix.core.errors import EvidenceError, SeparatrixError, SizeError, SpecError
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.core.evidence.records import Measurement, from_envelope
+from separatrix.core.evidence.records import Measurement, enveloped, from_envelope
 from separatrix.core.numbers.wilson import wilson
 from separatrix.models.stored.run import Run
 from separatrix.training.record import measurement
@@ -39,10 +39,9 @@ def test_a_file_that_says_that_nothing_is_there_says_so_in_one_way() -> None:
     one = singly(seed=0, correct=20, tested=200, steps_done=60, parameters=376)
     record = measurement(run, [one])
     assert verify_measurement(record)[-1] == NOT_RUN
-    envelope = record.envelope()
-    body = envelope["body"] | {"longer": [], "answers": []}
+    body = record.body() | {"longer": [], "answers": []}
     with pytest.raises(EvidenceError, match="answers, longer"):
-        from_envelope(envelope | {"body": body})
+        from_envelope(enveloped(record.kind, body))
 
 
 def made(solved_after: int = 50) -> Measurement:

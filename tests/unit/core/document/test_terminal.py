@@ -83,9 +83,9 @@ def test_a_table_keeps_all_words(columns: int, turns: bool) -> None:
 
 
 def test_long_lines_go_on_at_their_own_beginning() -> None:
-    assert wrapped_line("  one two", 10, indent=2) == ["    one", "    two"]
-    assert wrapped_line("one two", 10, indent=2) == ["  one two"]
-    assert wrapped_line("", 10, indent=2) == [""]
+    assert wrapped_line("    one two", 10) == ["    one", "    two"]
+    assert wrapped_line("  one two", 10) == ["  one two"]
+    assert wrapped_line("", 10) == [""]
     assert wrapped_line("size  one two", 12) == ["size  one", "      two"]
     assert wrapped_line("  - one two three", 12) == ["  - one two", "    three"]
     assert wrapped_line("a long name  b", 12) == ["a long name", "b"]

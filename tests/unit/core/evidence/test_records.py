@@ -27,6 +27,7 @@ from separatrix.core.evidence.records import (
     Evidence,
     Measurement,
     Verdict,
+    enveloped,
     from_envelope,
 )
 from separatrix.core.evidence.typed import listed
@@ -207,22 +208,25 @@ def test_a_body_that_is_none(body: Any) -> None:
     refusal(RECORDS[0].envelope() | {"body": body})
 
 
+def rehashed(envelope: dict[str, Any]) -> dict[str, Any]:
+    return enveloped(envelope["kind"], envelope["body"])
+
+
 @pytest.mark.parametrize("record", RECORDS, ids=IDS)
 def test_every_missing_unknown_or_mistyped_field_is_named(record: Evidence) -> None:
     envelope = record.envelope()
     for name in envelope["body"]:
         bad = copy.deepcopy(envelope)
         del bad["body"][name]
-        assert name in refusal(bad)
+        assert name in refusal(rehashed(bad))
         for wrong in (None, True, 2.5, "other", [None], {"a": None}):
             if wrong != envelope["body"][name]:
                 bad = copy.deepcopy(envelope)
                 bad["body"][name] = wrong
-                message = refusal(bad)
-                assert name in message or "hash" in message
+                assert "hash" in refusal(bad)
     bad = copy.deepcopy(envelope)
     bad["body"]["surprise"] = 1
-    assert "surprise" in refusal(bad)
+    assert "surprise" in refusal(rehashed(bad))
 
 
 @each(
@@ -256,7 +260,7 @@ def test_every_missing_unknown_or_mistyped_field_is_named(record: Evidence) -> N
 def test_values_of_the_wrong_type(index: int, name: str, value: Any) -> None:
     envelope = RECORDS[index].envelope()
     envelope["body"][name] = value
-    message = refusal(envelope)
+    message = refusal(rehashed(envelope))
     assert f"'{name}" in message
     assert "edited or damaged" in message
 
@@ -304,7 +308,7 @@ def test_odd_names_do_not_reach_the_terminal(name: str) -> None:
         RECORDS[0].envelope() | {name: 1},
         RECORDS[0].envelope() | {"body": {name: 1}},
         RECORDS[0].envelope() | {"kind": name},
-        nested,
+        rehashed(nested),
     ):
         message = refusal(data)
         assert message.isprintable()
