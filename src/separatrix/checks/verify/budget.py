@@ -113,7 +113,7 @@ def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:
         return reading + building + _running(record.model, parts, task.length, stepwise=True)
     if isinstance(record, Construction):
         ids = task.vocabulary + 1
-        numbers = (ids + task.length) * _width(record.model)
+        numbers = (ids + task.length) * _size(record.model, "width")
         circle = record.name == "match2" and task.vocabulary > _IN_TABLES
         if record.name in _BY_CODES or circle:
             proof = Cost(_PER_NUMBER * numbers, _COPIES * _WIDE * numbers)
@@ -163,7 +163,7 @@ def _running(
     """Of running a described model on prompts, token by token or all tokens at once; of as many
     prompts as a construction is run on, unless it is said how many.
     """
-    width = _width(model)
+    width = _size(model, "width")
     hidden = _size(model, "hidden")
     # a mixer has about six matrices between the model's width and its own
     matrices = sum(6 * width * max(width, part.inner_width) + 2 * width * hidden for part in parts)
@@ -198,10 +198,6 @@ def _features(part: Mechanism) -> int:
     """
     heads = getattr(part, "heads", 1)
     return 3 * max(part.inner_width, heads * getattr(part, "feature_dim", 0))
-
-
-def _width(model: dict[str, object]) -> int:
-    return _size(model, "width")
 
 
 def _size(model: dict[str, object], name: str) -> int:

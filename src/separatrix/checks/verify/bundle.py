@@ -15,8 +15,9 @@ from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify.same import difference
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.bundles import stamped
-from separatrix.core.evidence.canonical import canonical, json_list, json_object
+from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Evidence
+from separatrix.core.evidence.typed import typed
 from separatrix.models.stored.plain_file import read_plain
 
 REPORT = "report.html"
@@ -30,21 +31,13 @@ def read_settings(body: Mapping[str, Any]) -> Settings:
 
     Raises EvidenceError for a body with other fields, or settings of another form.
     """
-    settings = json_object(body.get("settings"))
-    if (
-        set(body) != _FIELDS
-        or settings is None
-        or set(settings) != {"kind", "seed", "models"}
-        or settings["kind"] not in [*KINDS]
-        or type(settings["seed"]) is not int
-        or (models := json_list(settings["models"])) is None
-        or not all(isinstance(model, str) for model in models)
-    ):
-        raise EvidenceError(
-            "this is no bundle of a table as this version writes it; write it again with"
-            " `separatrix reproduce`"
-        )
-    return Settings(kind=settings["kind"], seed=settings["seed"], models=tuple(models))
+    try:
+        settings = typed(body.get("settings"), Settings, "settings")
+    except EvidenceError as error:
+        raise EvidenceError(f"{error}{_OTHER_VERSION}") from None
+    if set(body) != _FIELDS or settings.kind not in KINDS:
+        raise EvidenceError(f"this is no bundle of a table{_OTHER_VERSION}")
+    return settings
 
 
 def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> None:

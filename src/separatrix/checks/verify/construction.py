@@ -242,14 +242,10 @@ def _run(
     return what, tokens
 
 
-def _heads(model: Model) -> list[int]:
-    """Heads of each kind in each layer, first layer first."""
-    return [getattr(part, "heads", 1) for layer in model.architecture for part in layer]
-
-
 def _cost(model: Model, tokens: int) -> int:
     """Roughly, the work of one input: every layer but the last for every pair of tokens, or as
     much again per token.
     """
-    last = len(model.architecture.layers[-1])
-    return max(1, sum(_heads(model)[:-last]) * tokens * max(tokens, 512))
+    before = (part for layer in model.architecture.layers[:-1] for part in layer)
+    heads = sum(getattr(part, "heads", 1) for part in before)
+    return max(1, heads * tokens * max(tokens, 512))

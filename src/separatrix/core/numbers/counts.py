@@ -16,6 +16,7 @@ from separatrix.core.numbers.logs import (
     PRECISIONS,
     LogSign,
     decimal,
+    floored,
     log2_ball,
     log_difference,
     settled,
@@ -62,23 +63,13 @@ class Count:
         """The number of bits that number the classes: the smallest b with self <= 2^b. Raises
         Undecided as `compare_bits` does.
         """
-        # balls leave at most three integers; certified comparisons choose among them
-        low, high = self._log2_integers()
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.exceeds_bits(middle) else (low, middle)
-        return low
-
-    def _log2_integers(self) -> tuple[int, int]:
-        """Integers around log2 that are at most two apart."""
-        for precision in PRECISIONS:
-            with ctx.workprec(precision):
-                ball = self.log2_ball()
-                floor = ball.lower().floor().unique_fmpz()
-                ceiling = ball.upper().ceil().unique_fmpz()
-            if floor is not None and ceiling is not None and ceiling - floor <= 2:
-                return max(0, int(floor)), max(0, int(ceiling))
-        raise Undecided(f"the logarithm of {self} is open at {PRECISIONS[-1]} bits of precision")
+        # balls tell the nearest integer, unless the count is a power of sqrt(2) that is none of 2
+        nearest = floored(lambda: self.log2_ball() + arb(0.5))
+        if nearest is None:
+            raise Undecided(
+                f"the logarithm of {self} is open at {PRECISIONS[-1]} bits of precision"
+            )
+        return nearest + self.exceeds_bits(nearest)
 
     def log2_str(self, digits: int = 8) -> str:
         """A decimal enclosure of log2."""

@@ -14,9 +14,11 @@ from support.small_table import KIND, small_body
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify import verify_path
 from separatrix.checks.verify.bundle import verify_page, verify_table
+from separatrix.checks.verify.measurement import verify_measurement
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError
 from separatrix.core.evidence.bundles import bundle_envelope, from_bundle, stamped
 from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.records import Measurement
 
 Body = dict[str, Any]
 
@@ -29,9 +31,12 @@ def _honest() -> Iterator[Body]:
 
 
 def check(body: Body) -> None:
-    """The table of a bundle whose hashes are made to fit, as `verify` checks it."""
+    """A bundle whose hashes are made to fit, as `verify` checks its table, then each record."""
     again, records = from_bundle(bundle_envelope(body))
     verify_table(again, records)
+    for record in records.values():
+        if isinstance(record, Measurement):
+            verify_measurement(record)
 
 
 def rewritten(body: Body, digest: str, change: Callable[[Body], None]) -> str:
@@ -393,7 +398,7 @@ def test_a_bundle_of_an_earlier_version_says_so(honest: Body, tmp_path: Path) ->
     old = copy.deepcopy(honest) | {"settings": {"quick": True, "seed": 0}}
     file = tmp_path / "evidence.json"
     file.write_text(canonical(bundle_envelope(old)))
-    with pytest.raises(EvidenceError, match="write it again") as caught:
+    with pytest.raises(EvidenceError, match="written again") as caught:
         verify_path(file)
     assert not isinstance(caught.value, CheckFailed)
 
