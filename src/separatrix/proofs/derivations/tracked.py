@@ -468,9 +468,11 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
     answers = task.answer(np.stack(np.unravel_index(np.arange(prod(ids)), ids), 1))
     tokens = np.arange(len(states)) % ids[-1]
     ends = np.unique(np.stack([states, tokens, answers]), axis=1)
+    step = max(1, CHUNK // model.config.width)
+    some = (ends[:, at : at + step] for at in range(0, ends.shape[1], step))
     margin = min(
         lead_of(model, add(last.rows(token), read.rows(state), RESIDUAL), answer)
-        for state, token, answer in _some(ends, max(1, CHUNK // model.config.width))
+        for state, token, answer in some
     )
     if margin <= 0:
         raise CheckFailed("the answer of some input has not the largest logit")
@@ -479,11 +481,6 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
     )
     layer = Layer(said, "carriers", int(weight.any(0).sum()), mixer.bits)
     return derived(arithmetic, [layer], margin)
-
-
-def _some(table: Tokens, columns: int) -> Iterator[Tokens]:
-    """So many columns at a time."""
-    return (table[:, at : at + columns] for at in range(0, table.shape[1], columns))
 
 
 def derive_automaton(task: Eva, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
