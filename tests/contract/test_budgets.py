@@ -12,20 +12,20 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_039, 2_600),
+    "core": (4_026, 2_600),
     "stacks": (9_523, 5_600),
     "tasks": (13_403, 8_600),
-    "theory": (9_413, 6_000),
+    "theory": (9_410, 6_000),
     "protocols": (921, 921),
     "cards": (3_600, 3_600),
     "mixers": (9_093, 7_200),
-    "models": (3_382, 2_000),
+    "models": (3_367, 2_000),
     "constructions": (4_965, 4_000),
-    "proofs": (10_042, 6_200),
-    "checks": (2_784, 2_600),
+    "proofs": (10_039, 6_200),
+    "checks": (2_747, 2_600),
     "training": (6_130, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_169, 4_000),
+    "cli": (8_168, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}
