@@ -113,23 +113,6 @@ def test_recurrentgemma_recall_fails_where_the_hand_calculation_says() -> None:
     assert n * math.log2(n) > 1_474_560 >= (n - 1) * math.log2(n - 1)
 
 
-def test_qwen_card() -> None:
-    card = squeezed(text(preset("qwen3-next-80b"), 262_144))
-    assert "48 layers: 36 Gated DeltaNet, 12 full" in card
-    assert "6.0 GiB (24,576 bytes per token)" in card
-    assert "12 steps SOLVABLE by its 12" in card
-    assert card.count("several full layers") == 1
-    assert "10^" not in card
-    memory = text(preset("qwen3-next-80b"), 262_144, why="memory")
-    assert row(memory, "recurrent state") == ["recurrent state", "72.0 MiB", "72.0 MiB"]
-    assert row(memory, "keys and values")[1:] == ["6.0 GiB", "24,576 bytes per token"]
-    assert row(memory, "together")[:2] == ["together", "6.1 GiB"]
-    flat = squeezed(memory)
-    assert "12 reading layers" in flat
-    assert f"at most {16 * (256 + 2) * 32:,} bits" in flat
-    assert "not known" not in text(preset("qwen3-next-80b"), 262_144, why="assumptions")
-
-
 def test_qwen_composition_is_solvable_up_to_its_full_layers_and_open_beyond() -> None:
     verdicts = card_data(preset("qwen3-next-80b"), 262_144)["verdicts"]
     recall = next(v for v in verdicts if v["question"].startswith("recall"))

@@ -179,6 +179,8 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("analyze", "gdn", "--contxt", "3"), "--contxt. Did you mean --context?"),
         (("train", "gdn", "eva:n=8", "--lr", "3"), "--lr; sizes stand"),
         (("analyze", "gdn", "--lr", "3"), "--lr. `separatrix"),
+        (("refute", "full", "--task", "eva:n=4", "--budgt", "5"), "--budget"),
+        (("construct", "eva:n=4", "--out", "x", "--arhc", "full"), "--arch"),
         (("list", "tasks", "Eva"), "you mean 'eva'?"),
         (("list", "mechanisms", "gdm"), "you mean 'gdn'?"),
         (("lits",), "you mean 'list'?"),
