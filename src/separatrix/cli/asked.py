@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from typing import Any
 
 from separatrix.cards import CardFacts, card_facts
@@ -19,19 +20,22 @@ from separatrix.cards.design.search import design as search
 from separatrix.cards.design.space import Choices, space_of, task_for_context
 from separatrix.cards.facts import MEASURED
 from separatrix.cli.printing import Answer
-from separatrix.cli.report.card import card_document, card_json, why_document
+from separatrix.cli.report.card import card_document, card_json, tokens, why_document
 from separatrix.cli.report.compare import compare_json, compared_why_document, comparison_document
 from separatrix.core.document import Document, Line, Table
-from separatrix.core.errors import MissingExtraError, SizeError
+from separatrix.core.errors import MissingExtraError, SizeError, SpecError
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits
+from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.released import WAYS
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge as decide
 from separatrix.theory.base import Theorem
 
 WIDTH = 100
+Stack = str | PathLike[str] | Architecture
+"""A spec, a preset, the path of a config.json, or what they name."""
 
 
 class Shown(Answer):
@@ -115,8 +119,17 @@ class Cards(Shown):
 
     def __repr__(self) -> str:
         names = " and ".join(one.name for one in self.facts)
-        answers = ", ".join(f"{row['question']} {row['status']}" for row in self.rows()[:3])
-        return f"{names} at {self.facts[0].context:,} tokens: {answers}, ..."
+        answers: dict[str, list[str]] = {}
+        for row in self.rows():
+            answers.setdefault(row["question"], []).append(row["status"])
+        told = [
+            f"{question} {' and '.join(found)}"
+            for question, found in answers.items()
+            if len(found) == len(self.facts)
+        ]
+        more = ["..."] * bool(told[3:])
+        at = f"{names} at {tokens(self.facts[0].context)}"
+        return f"{at}: {', '.join(told[:3] + more) or 'nothing that is asked has room'}"
 
     def document(self) -> Document:
         one, *others = self.facts
@@ -199,7 +212,7 @@ class Designs(Shown):
 
 
 def judge(
-    stack: str | Architecture,
+    stack: Stack,
     task: str | Task,
     *,
     among: Callable[[Theorem], bool] | None = None,
@@ -207,48 +220,68 @@ def judge(
     """What every theorem, or those `among` them, says of a stack (spec, preset, path of a
     config.json) on a task at its size. Raises what `resolve` and `parse_task` raise.
     """
-    asked = parse_task(task) if isinstance(task, str) else task
-    return Verdicts(decide(_stack(stack), asked, among=among))
+    return Verdicts(decide(stack_of(stack), task_of(task), among=among))
 
 
-def analyze(model: str | Architecture, context: int | None = None) -> Cards:
-    """A model's card at a context in tokens; its own longest, or 8,192, where none is given. Raises
-    what `resolve` raises, and SizeError for no context.
+def analyze(model: Stack, context: int | str | None = None) -> Cards:
+    """A model's card at a context in tokens ("128k"); its own longest, or 8,192, where none is
+    given. Raises what `resolve` raises, and SizeError for no context.
     """
     return compare(model, context=context)
 
 
-def compare(*models: str | Architecture, context: int | None = None) -> Cards:
+def compare(*models: Stack, context: int | str | None = None) -> Cards:
     """What separates models at one context in tokens; where none is given, the smallest of their
     own. Raises what `resolve` raises, and SizeError for no model and for no context.
     """
     if not models:
         raise SizeError("compare needs at least one model")
-    stacks = [_stack(model) for model in models]
+    stacks = [stack_of(model) for model in models]
     own = min((one.context for one in stacks if one.context is not None), default=DEFAULT_CONTEXT)
-    asked = own if context is None else context
-    return Cards.of(stacks, asked)
+    return Cards.of(stacks, _context(context, own))
 
 
 def design(
     *tasks: str | Task,
     cache: str | int,
-    context: int | None = None,
-    base: str | Architecture | None = None,
+    context: int | str | None = None,
+    base: Stack | None = None,
     **choices: Any,
 ) -> Designs:
     """Layouts that could do the tasks with so much cache ("8GiB", or bits) for one sequence, the
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
     SpecError and SizeError.
     """
-    model = None if base is None else _stack(base)
+    model = None if base is None else stack_of(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
-    length = own if context is None else context
-    asked = [task_for_context(one, length) if isinstance(one, str) else one for one in tasks]
+    length = _context(context, own)
+    asked = [
+        task_for_context(one, length) if isinstance(one, str) else task_of(one) for one in tasks
+    ]
     bits = parse_bits(cache, what="cache") if isinstance(cache, str) else cache
     space = space_of(Choices(**choices), model)
     return Designs(search(asked, context=length, cache_bits=bits, space=space))
 
 
-def _stack(model: str | Architecture) -> Architecture:
-    return resolve(model) if isinstance(model, str) else model
+def stack_of(model: Stack) -> Architecture:
+    """What a text, a path or an object names. Raises SpecError for anything else."""
+    if isinstance(model, str | PathLike):
+        return resolve(fspath(model))
+    if not isinstance(model, Architecture):
+        raise SpecError(f"{model!r:.60} names no stack. {WAYS}")
+    return model
+
+
+def task_of(task: str | Task) -> Task:
+    """What a text or an object names. Raises SpecError for anything else."""
+    if isinstance(task, str):
+        return parse_task(task)
+    if not isinstance(task, Task):
+        raise SpecError(f"{task!r:.60} names no task; write one such as 'eva:n=64'")
+    return task
+
+
+def _context(context: int | str | None, own: int) -> int:
+    if isinstance(context, str):
+        return parse_context(context)
+    return own if context is None else context

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from separatrix.cli.asked import Shown
+from separatrix.cli.asked import Shown, Stack, stack_of, task_of
 from separatrix.cli.report.evidence import flat, proof_parts
 from separatrix.constructions import construct as build
 from separatrix.constructions.parts.built import Built
@@ -18,9 +18,7 @@ from separatrix.core.document import Document, Line, Part
 from separatrix.core.evidence.records import Construction
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
-from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.resolve import resolve
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Task
 from separatrix.theory.words import counted_as
 
 
@@ -117,7 +115,7 @@ class Constructed(Built, Shown):
 
 def construct(
     task: str | Task,
-    architecture: str | Architecture | None = None,
+    architecture: Stack | None = None,
     kind: str | None = None,
     arithmetic: Arithmetic | None = None,
 ) -> Constructed:
@@ -127,6 +125,5 @@ def construct(
     is built. Raises SizeError, saying what is needed, where none fits, UnknownNameError for a kind
     that is none, and what reading the texts raises.
     """
-    wanted = parse_task(task) if isinstance(task, str) else task
-    held = resolve(architecture) if isinstance(architecture, str) else architecture
-    return Constructed(**vars(build(wanted, held, kind, arithmetic)))
+    held = None if architecture is None else stack_of(architecture)
+    return Constructed(**vars(build(task_of(task), held, kind, arithmetic)))

@@ -70,7 +70,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         typer.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        return _fail(_misused(error), 2)
+        return _fail(_misused(error, [*(sys.argv[1:] if words is None else words), ""][0]), 2)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
@@ -94,10 +94,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _misused(error: click.ClickException) -> str:
+def _misused(error: click.ClickException, command: str) -> str:
     """A wrong use of a command in one line: what is wrong, and what to type."""
-    context = getattr(error, "ctx", None)
-    command = "" if context is None else str(context.info_name)
     if isinstance(error, click.NoSuchOption):
         if hint := former_option(command, error.option_name):
             return f"{error.option_name}: {hint}"

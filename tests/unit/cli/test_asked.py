@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import separatrix as sx
 from separatrix.cli.asked import Shown
 from separatrix.cli.main import run
-from separatrix.core.errors import MissingExtraError, SizeError, UnknownNameError
+from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
+from separatrix.stacks.architecture.released import PRESETS
 
 STACK, TASK = "gdn*4 @ head_dim=8", "eva:n=100000,V=1000"
 
@@ -84,6 +86,32 @@ def test_bad_questions() -> None:
         sx.analyze("full", 0)
     with pytest.raises(SizeError, match="no unit"):
         sx.design("eva:V=64", cache="8", context=64)
+    for odd in (None, 5, b"full", ["full"], {"model_type": "llama"}, sx.analyze("full", 64)):
+        with pytest.raises(SpecError, match="names no stack"):
+            sx.compare("full", odd)  # type: ignore[arg-type]
+        with pytest.raises(SpecError, match="names no task"):
+            sx.judge("full", odd)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="names no task"):
+        sx.construct(5)  # type: ignore[arg-type]
+
+
+def test_a_path_and_a_context_as_people_write_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(PRESETS["qwen3-8b"]["config"]), encoding="utf-8")
+    shown = sx.analyze(file, "4k")
+    assert shown.facts[0].context == 4096
+    assert shown.facts[0].table == sx.analyze("qwen3-8b", 4096).facts[0].table
+    with pytest.raises(SizeError, match="'many'"):
+        sx.analyze(file, "many")
+
+
+def test_a_line_of_several_cards_says_what_each_answers() -> None:
+    said = repr(sx.compare("full*2", "gdn @ head_dim=8", context=100_000))
+    assert said.startswith(
+        "full*2 and gdn @ head_dim=8 at 100,000 tokens: one of n facts of 1 token"
+    )
+    assert "1 token SOLVABLE and FAILS, " in said
+    assert repr(sx.analyze("full", 1)) == "full at 1 token: nothing that is asked has room"
 
 
 def test_a_data_frame_needs_pandas(monkeypatch: pytest.MonkeyPatch) -> None:

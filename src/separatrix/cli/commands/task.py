@@ -67,7 +67,11 @@ def task(asked: Asked) -> Answer:
 
 
 def _show(text: str, asked: Asked) -> Told:
-    return explained(describe(text.partition(":")[0]))
+    name, sizes, _ = text.partition(":")
+    told = explained(describe(name))
+    if sizes:
+        parse_any_task(split_labels(text)[0])
+    return told
 
 
 def _sample(text: str, asked: Asked) -> Told:

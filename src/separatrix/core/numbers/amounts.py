@@ -175,5 +175,5 @@ def parse_context(text: str) -> int:
         raise SizeError(f"context is '{text[:40]}'; {_CONTEXT_WAYS}")
     digits = match[1].replace("_", "").replace(",", "")
     if len(digits) > 40:
-        return check_context(10**40)
+        raise SizeError(f"context is {digits[:37]}...; {_CONTEXT_WAYS}")
     return check_context(int(digits) * _TOKEN_UNITS[match[2].lower()])

@@ -142,3 +142,8 @@ def test_contexts(text: str, tokens: int) -> None:
 def test_no_contexts(text: str) -> None:
     with pytest.raises(SizeError, match="131072"):
         parse_context(text)
+
+
+def test_a_context_of_many_digits_is_shown_as_it_begins() -> None:
+    with pytest.raises(SizeError, match=r"context is 123123[123]*\.\.\.;"):
+        parse_context("123" * 100)
