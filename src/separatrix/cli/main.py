@@ -105,6 +105,7 @@ def _misused(error: click.ClickException, command: str) -> str:
             return f"No such option: {error.option_name}; sizes stand in the text: seqcomp:L=2,n=64"
         error.message += "."
     message = " ".join(error.format_message().split()).replace(" (env var: 'None')", "")
+    message += "." * (message[-1] not in ".?")
     if isinstance(error, click.MissingParameter) and command in EXAMPLES:
         return f"{message} For example: separatrix {EXAMPLES[command]}"
     more = f"`separatrix {command} --help`" if command in EXAMPLES else "`separatrix --help`"
