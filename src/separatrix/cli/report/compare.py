@@ -21,7 +21,7 @@ from separatrix.cli.report.card import (
     tokens,
     topics,
 )
-from separatrix.cli.report.costs import cost_rows
+from separatrix.cli.report.costs import UNKNOWN, cost_rows
 from separatrix.core.document import Cells, Document, Fold, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import format_bytes
@@ -77,7 +77,7 @@ def comparison_document(cards: Sequence[CardFacts]) -> Document:
     rows = [_row(title, one) for kind, title in HOW.items() for one in asked if one.kind == kind]
     rows += [row for row in priced if row.differs]
     alike = [one.asks for one in asked if not one.kind]
-    alike += [row.label for row in priced if not row.differs]
+    same = [row.label for row in priced if not row.differs and row.cells[0] != UNKNOWN]
     notes: list[str] = []
     context = tokens(cards[0].context)
     values = [f"{n:,}" for n in dict.fromkeys(values_of(facts.architecture) for facts in cards)]
@@ -87,6 +87,8 @@ def comparison_document(cards: Sequence[CardFacts]) -> Document:
         notes.append(f"Nothing here separates: {', '.join(alike)}.")
     elif any(row.part != COSTS for row in rows):
         notes.append("All that is asked here separates them.")
+    if same:
+        notes.append(f"The same of all: {', '.join(same)}.")
     notes.append(f"Not decided here: perplexity, quality, what trained weights do at {context}.")
     if defaults := dict.fromkeys(name for facts in cards for name in facts.defaults):
         notes.append(f"{DEFAULTS}{', '.join(defaults)}")

@@ -59,6 +59,12 @@ def test_what_a_theorem_separates_comes_first_then_costs_then_what_nothing_separ
     assert places == sorted(places)
 
 
+def test_costs_that_all_share_are_not_among_the_questions() -> None:
+    text = " ".join(printed(("recurrentgemma-2b", "mistral-7b-v0.1"), 131_072, 100).split())
+    assert "all: cache grows by." in text
+    assert "separates: cache" not in text
+
+
 def test_open_is_not_cannot() -> None:
     """Where a model is OPEN, nothing says that only the other can."""
     for names in (MODELS[:2], ("llama-3.1-8b", "deepseek-v3.2"), ("full", "mlp")):
@@ -85,7 +91,8 @@ def test_equal_layouts_are_separated_by_nothing() -> None:
     table, _, *notes = comparison_document(cards(("gdn*4", "gdn*4"), 8192)).parts
     assert isinstance(table, Table)
     assert table.rows == []
-    assert any(isinstance(note, Line) and "track S_5, cache" in note.text for note in notes)
+    text = " ".join(note.text for note in notes if isinstance(note, Line))
+    assert "of all: cache, " in text
     table = comparison_document(cards(("gdn*4", "gdn*5"), 8192)).parts[0]
     assert isinstance(table, Table)
     assert {"cache", "decode, mixing"} <= {row[0].strip() for row in table.cells}
