@@ -226,33 +226,27 @@ class Mixer(nn.Module, ABC):
         elif x.dtype != self._like.dtype and not torch.is_autocast_enabled(x.device.type):
             wrong = f"x is {x.dtype}, the parameters are {self._like.dtype}; convert one of them"
         if wrong:
-            raise SizeError(f"{self.mechanism.name}: {wrong}")
+            raise self._wrong(wrong)
 
     def _check_state(self, state: State, batch: int, t: int) -> None:
-        wrong = None
         if type(t) is not int or t < 0:
-            wrong = f"t is {t!r}; it counts the tokens before, an integer of at least 0"
-        elif not isinstance(state, dict):
-            wrong = f"state is {state!r}; it must be a dict of tensors, as init_state or step gives"
-        else:
-            shapes = self.shapes(t)
-            if state.keys() != shapes.keys():
-                wrong = (
-                    f"state holds {', '.join(state) or 'nothing'}; it must hold"
-                    f" {', '.join(shapes) or 'nothing'}"
+            raise self._wrong(f"t is {t!r}; it counts the tokens before, an integer from 0")
+        if not isinstance(state, dict):
+            raise self._wrong(f"state is {state!r}; it must be a dict of tensors, as step gives")
+        shapes = self.shapes(t)
+        if state.keys() != shapes.keys():
+            held, wanted = (", ".join(names) or "nothing" for names in (state, shapes))
+            raise self._wrong(f"state holds {held}; it must hold {wanted}")
+        for name, shape in shapes.items():
+            x, whole, dtype = state[name], (batch, *shape), self._dtype(name)
+            if x.shape != whole or x.dtype != dtype:
+                raise self._wrong(
+                    f"state['{name}'] is {x.dtype} of shape {tuple(x.shape)}; after t={t} tokens it"
+                    f" must be {dtype} of shape {whole}"
                 )
-                shapes = {}
-            for name, shape in shapes.items():
-                found = state[name]
-                if found.shape != (batch, *shape):
-                    wrong = (
-                        f"state['{name}'] has shape {tuple(found.shape)}; after t={t} tokens it"
-                        f" must be {(batch, *shape)}"
-                    )
-                elif found.dtype != self._dtype(name):
-                    wrong = f"state['{name}'] is {found.dtype}; it must be {self._dtype(name)}"
-        if wrong:
-            raise SizeError(f"{self.mechanism.name}: {wrong}")
+
+    def _wrong(self, said: str) -> SizeError:
+        return SizeError(f"{self.mechanism.name}: {said}")
 
     def _convolved(self, x: Channels) -> Channels:
         """Behind the short convolution, where there is one."""

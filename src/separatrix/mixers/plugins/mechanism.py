@@ -359,15 +359,11 @@ class OwnMixer(Mixer):
 
     def _like_input(self, y: Any, x: Tensor, method: str) -> Tensor:
         if not isinstance(y, Tensor) or y.shape != x.shape:
-            raise SizeError(
-                f"{self.mechanism.name}: {method} returned {kind(y)} for x of shape"
-                f" {tuple(x.shape)}; it must return that shape"
-            )
+            given = f"{kind(y)} for x of shape {tuple(x.shape)}"
+            raise self._wrong(f"{method} returned {given}; it must return that shape")
         if y.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise SizeError(
-                f"{self.mechanism.name}: {method} returned {y.dtype} for x of {x.dtype}; end it"
-                " with y.to(x.dtype)"
-            )
+            given = f"{y.dtype} for x of {x.dtype}"
+            raise self._wrong(f"{method} returned {given}; end it with y.to(x.dtype)")
         return y
 
     def _stored(self, state: Any, batch: int, t: int, method: str) -> State:
