@@ -19,6 +19,9 @@ from separatrix.mixers.ops.maps import Convolution, LowRank, before_softplus, dr
 from separatrix.mixers.ops.scan import final_state, scan, selective_scan
 from separatrix.stacks.mechanisms import RGLRU, Mamba, ShortConvolution
 
+Each = Float[Tensor, "*b c"]
+Numbers = Float[Tensor, "*b n"]
+"""Of every channel, and of its state."""
 PER_RANK = 16
 """Numbers of the model width for each of the step size's rank, where no rank is given."""
 
@@ -71,23 +74,18 @@ class MambaMixer(Mixer):
         return {"h": (self.channels, self.numbers)} | self._conv_shapes(t)
 
     def _forward(self, x: Tokens) -> Tokens:
-        u = self._convolved(self.v(x))
-        step, b, c = self._gates(u.to(x.dtype))
-        u = wide(u)
+        u, step, b, c = self._terms(self._convolved(self.v(x)), x)
         y = selective_scan(step, self._rates(), step * u, b, c, chunk=self.chunk)
         return self._out(y, u, x)
 
     def _last(self, x: Tokens) -> Token:
-        u = self._convolved(self.v(x))
-        step, b, c = self._gates(u.to(x.dtype))
-        u = wide(u)
+        u, step, b, c = self._terms(self._convolved(self.v(x)), x)
         h = final_state(step, self._rates(), step * u, b, chunk=self.chunk)
         return self._out((h * c[:, -1, None]).sum(-1), u[:, -1], x)
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         u, conv = self._convolved_step(self.v(x), state)
-        step, b, c = self._gates(u.to(x.dtype))
-        u = wide(u)
+        u, step, b, c = self._terms(u, x)
         kept = (step[..., None] * self._rates()).exp()
         h = kept * self._summed(state)["h"] + (step * u)[..., None] * b[:, None]
         return self._out((h * c[:, None]).sum(-1), u, x), self._store(h=h) | conv
@@ -96,10 +94,9 @@ class MambaMixer(Mixer):
         """A."""
         return -wide(self.rate).exp()
 
-    def _gates(
-        self, u: Float[Tensor, "*b c"]
-    ) -> tuple[Float[Tensor, "*b c"], Float[Tensor, "*b n"], Float[Tensor, "*b n"]]:
-        """D, B and C."""
+    def _terms(self, u: Each, x: SomeTokens) -> tuple[Each, Each, Numbers, Numbers]:
+        """u in float32 at least; D, B and C, which are mapped in the format of x."""
+        u, exact = u.to(x.dtype), wide(u)
         b = wide(self.b(u))
         c = wide(self.c(u))
         low = self.dt.down(u)
@@ -107,9 +104,9 @@ class MambaMixer(Mixer):
             b = normed(b)
             c = normed(c) * self.read
             low = normed(wide(low)).to(u.dtype)
-        return F.softplus(wide(self.dt.up(low))), b, c
+        return exact, F.softplus(wide(self.dt.up(low))), b, c
 
-    def _out(self, y: Float[Tensor, "*b c"], u: Float[Tensor, "*b c"], x: Tensor) -> SomeTokens:
+    def _out(self, y: Each, u: Each, x: Tensor) -> SomeTokens:
         """The output map, after the skip; in the format of x."""
         return self.o((y + self.skip * u).to(x.dtype))
 
@@ -168,9 +165,7 @@ class RGLRUMixer(Mixer):
         h = log_a.exp() * wide(self._summed(state)["h"]) + added
         return self.o(h.to(x.dtype)), self._store(h=h) | conv
 
-    def _gates(
-        self, u: Float[Tensor, "*b c"]
-    ) -> tuple[Float[Tensor, "*b c"], Float[Tensor, "*b c"]]:
+    def _gates(self, u: Each) -> tuple[Each, Each]:
         """log a, and what is added to the state."""
         log_a = -SCALE * F.softplus(wide(self.rate)) * wide(self.r(u)).sigmoid()
         # the root's slope at 0 is infinite: below the smallest normal number it is taken as flat

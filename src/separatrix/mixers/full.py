@@ -146,7 +146,7 @@ class FoxMixer(SoftmaxMixer):
         kernel = None if self.cap else chosen("forgetting_attn", k, v, x.dtype)
         if kernel is not None:
             return self._out(kernel(q, k, v, log_f[..., None]), x)
-        return self._out(parted_softmax(q, k, v, log_f=log_f, cap=self.cap), x)
+        return self._out(parted_softmax(q, k, v, None, self.cap, log_f), x)
 
     def _masked(
         self, q: Queries, k: GroupKeys, v: GroupValues, seen: Tensor, x: Tokens, places: Places

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.heads import Projected, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear, normed, wide
+from separatrix.mixers.base.mixer import Shapes, State, linear, normed, wide
 from separatrix.mixers.base.softmax import CachedMixer
 from separatrix.mixers.base.tensors import (
     Keys,
@@ -53,6 +53,7 @@ class LatentMixer(CachedMixer):
         self.heads, self.head_dim, self.dv = mechanism.heads, mechanism.head_dim, mechanism.dv
         self.latent, self.rope_dim = mechanism.latent, mechanism.rope_dim
         self.rotation = mechanism.rotation
+        self.scale = (self.head_dim + self.rope_dim) ** -0.5
         self.channels = [self.heads * (self.head_dim + self.rope_dim), self.latent, self.rope_dim]
         self.q = linear(queries or width, self.channels[0])
         self.c = linear(width, self.latent)
@@ -63,10 +64,6 @@ class LatentMixer(CachedMixer):
         self.conv = (
             Convolution(sum(self.channels), mechanism.conv, silu=False) if mechanism.conv else None
         )
-
-    def reset(self, generator: torch.Generator) -> None:
-        super().reset(generator)
-        fan_in_normal(self.q.weight, generator, gain=(self.head_dim + self.rope_dim) ** -0.5)
 
     def _cached(self, tokens: int) -> Shapes:
         shapes: Shapes = {"latents": (tokens, self.latent)}

@@ -396,13 +396,8 @@ class NSAMixer(BlockMixer):
         pools = {"keys": self.pool_k, "values": self.pool_v}
         return {f"compressed_{name}": pool(kept[raw + name]) for name, pool in pools.items()}
 
-    def _extended(self, state: State, new: State, t: int) -> State:
-        near = {
-            name: appended(state[name], new.pop(name), self.window)
-            for name in ("near_keys", "near_values")
-            if name in new
-        }
-        return super()._extended(state | near, new, t)
+    def _room(self, name: str) -> int | None:
+        return self.window if name.startswith("near") else None
 
     def _trimmed(self, kept: State, t: int) -> State:
         raw = min(t, self.block - 1)

@@ -21,13 +21,12 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import join_chunks, split_chunks, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.mixers.base.tensors import Keys, Tokens, Values
+from separatrix.mixers.base.tensors import Keys, Sinks, Tokens, Values
 from separatrix.mixers.ops.blockwise import spans
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import (
@@ -142,20 +141,13 @@ class _Band(NamedTuple):
 
 
 def windowed(
-    q: Keys,
-    k: Keys,
-    v: Values,
-    sink: Float[Tensor, " h"] | None = None,
-    *,
-    size: int,
-    chunk: int,
-    cap: int = 0,
+    q: Keys, k: Keys, v: Values, sink: Sinks = None, *, size: int, chunk: int, cap: int = 0
 ) -> Values:
     """Softmax attention to the last `size` tokens, in chunks of half as many, or of `chunk`."""
     tokens = q.shape[2]
     if tokens <= size:
         parts = parted_softmax if tokens <= PARTED else causal_softmax
-        return parts(q, k, v, sink=sink, cap=cap)
+        return parts(q, k, v, sink, cap)
     if size >= WIDE and sink is None and not (cap or q.is_cuda):
         band = _Band(size, keeps=torch.is_grad_enabled())
         return recomputed(band, wide(q), wide(k), wide(v)).to(v.dtype)

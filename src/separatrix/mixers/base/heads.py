@@ -16,10 +16,10 @@ Projected = tuple[Tensor, Tensor, Tensor]
 class Projections(Mixer):
     """Maps q, k, v, o, and the convolution `conv` on q, k, v in this order.
 
-    Subclasses call `_add_maps` when they are made and `_draw_queries` after they have drawn their
-    parameters.
+    Subclasses call `_add_maps` when they are made, or add them themselves.
     """
 
+    scale: float
     heads: int
     head_dim: int
     dv: int
@@ -32,8 +32,10 @@ class Projections(Mixer):
         self.o = linear(self.heads * self.dv, self.width)
         self.conv = Convolution(sum(self.channels), kernel, silu=silu) if kernel else None
 
-    def _draw_queries(self, generator: torch.Generator) -> None:
-        """There is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor."""
+    @torch.no_grad()
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        # there is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor
         fan_in_normal(self.q.weight, generator, gain=self.scale)
 
     def _maps(self, asking: Tensor, x: Tensor) -> Projected:

@@ -158,7 +158,6 @@ class RecurrentMixer(Projections):
     @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        self._draw_queries(generator)
         if self.norm is not None:
             self.norm.fill_(1)
 

@@ -99,9 +99,13 @@ class CachedMixer(Projections):
         """What is read of a whole sequence."""
         return self._stored(k, v, x, 0)
 
+    def _room(self, name: str) -> int | None:
+        """How many of the latest tokens stand under a name; all if None."""
+        return self.kept
+
     def _extended(self, state: State, new: State, t: int) -> State:
         """What is kept of t tokens and one more."""
-        return {name: appended(state[name], y, self.kept) for name, y in new.items()}
+        return {name: appended(state[name], y, self._room(name)) for name, y in new.items()}
 
     def _trimmed(self, kept: State, t: int) -> State:
         """What later tokens read of it."""
@@ -164,7 +168,6 @@ class SoftmaxMixer(CachedMixer):
     @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        self._draw_queries(generator)
         if self.sink is not None:
             self.sink.normal_(generator=generator)
         if self.q_norm is not None and self.k_norm is not None:

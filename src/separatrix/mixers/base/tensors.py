@@ -30,6 +30,7 @@ Reads = Float[Tensor, "b h r e"]
 GroupKeys = Float[Tensor, "b g t d"]
 GroupValues = Float[Tensor, "b g t e"]
 BlockKeys = Float[Tensor, "b g m d"]
+Sinks = Float[Tensor, " h"] | None
 Matrix = Float[Tensor, "b h d e"]
 """A state, S^T."""
 Matrices = Float[Tensor, "b h n d e"]

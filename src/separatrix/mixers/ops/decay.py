@@ -85,12 +85,10 @@ def decayed(q: Keys, k: Keys, v: Values, log_a: Decays, *, chunk: int) -> Values
     return in_segments(_segment, q, k, v, log_a, chunk=chunk)
 
 
-def _segment(
-    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, *, state: Tensor | None, chunk: int
-) -> tuple[Tensor, Tensor]:
-    tokens = q.shape[2]
+def _segment(*inputs: Tensor, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+    tokens = inputs[0].shape[2]
     # filled-up tokens have k = 0 and log a = 0: they leave the state as it is
-    q, k, v, log_a = (split_chunks(x, chunk) for x in (q, k, v, log_a))
+    q, k, v, log_a = (split_chunks(x, chunk) for x in inputs)
     log_a = bounded(log_a)
     total = log_a.cumsum(3)
     # R' = exp(G_c) R + added; the decay up to the end of the chunk, so at most 1

@@ -183,19 +183,9 @@ def low_rank(
     return in_segments(_low_rank_segment, q, k, v, log_a, r, s, chunk=chunk)
 
 
-def _low_rank_segment(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    log_a: Tensor,
-    r: Tensor,
-    s: Tensor,
-    *,
-    state: Tensor | None,
-    chunk: int,
-) -> tuple[Tensor, Tensor]:
-    tokens = q.shape[2]
-    q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in (q, k, v, log_a, r, s))
+def _low_rank_segment(*inputs: Tensor, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+    tokens = inputs[0].shape[2]
+    q, k, v, log_a, r, s = (split_chunks(x, chunk) for x in inputs)
     total = log_a.cumsum(3)  # down to -EXPONENT, since the chunks are that short
     size = q.shape[3]
     # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)

@@ -69,14 +69,12 @@ SHORTEST = 8
 """Tokens of a segment at least: the backward pass holds the state before each."""
 
 
+Rates = Float[Tensor, "c n"]
+Numbers = Float[Tensor, "b t n"]
+
+
 def selective_scan(
-    step: Channels,
-    rates: Float[Tensor, "c n"],
-    written: Channels,
-    b: Float[Tensor, "b t n"],
-    c: Float[Tensor, "b t n"],
-    *,
-    chunk: int,
+    step: Channels, rates: Rates, written: Channels, b: Numbers, c: Numbers, *, chunk: int
 ) -> Channels:
     """y_i for every i: steps D of at least 0, rates A of at most 0, `written` w."""
     if step.is_cuda:
@@ -181,12 +179,7 @@ def _states(
 
 
 def final_state(
-    step: Channels,
-    rates: Float[Tensor, "c n"],
-    written: Channels,
-    b: Float[Tensor, "b t n"],
-    *,
-    chunk: int,
+    step: Channels, rates: Rates, written: Channels, b: Numbers, *, chunk: int
 ) -> Float[Tensor, "b c n"]:
     """h after the last token."""
     state = torch.zeros_like(step[:, 0, :, None] * rates)

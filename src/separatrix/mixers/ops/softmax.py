@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
-from separatrix.mixers.base.tensors import Keys, Values
+from separatrix.mixers.base.tensors import Keys, Sinks, Values
 from separatrix.mixers.ops.blockwise import ROOM, is_dense, spans, tiled
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
@@ -72,7 +72,7 @@ def masked_softmax(
     k: Float[Tensor, "*b h j d"],
     v: Float[Tensor, "*b h j e"],
     seen: Shaped[Tensor, "... i j"],
-    sink: Float[Tensor, " h"] | None = None,
+    sink: Sinks = None,
     cap: int = 0,
 ) -> Float[Tensor, "*b h i e"]:
     """Softmax attention with scores <q, k>, capped where `cap` is not 0, where query i sees key j
@@ -86,12 +86,10 @@ def masked_softmax(
     return softmax(scores.masked_fill(~seen, float("-inf")), v, sink)
 
 
-def causal_softmax(
-    q: Keys, k: Keys, v: Values, sink: Float[Tensor, " h"] | None = None, cap: int = 0
-) -> Values:
+def causal_softmax(q: Keys, k: Keys, v: Values, sink: Sinks = None, cap: int = 0) -> Values:
     """Causal softmax attention with scores <q, k>, capped where `cap` is not 0, and with sinks."""
     if cap or not fused(q, k):
-        return parted_softmax(q, k, v, cap=cap, sink=sink)
+        return parted_softmax(q, k, v, sink, cap)
     if sink is None:
         return fused_softmax(q, k, v, is_causal=True)
     # a token before the first, of value 0, whose score with every query is the sink:
@@ -107,17 +105,10 @@ def causal_softmax(
 
 
 def parted_softmax(
-    q: Keys,
-    k: Keys,
-    v: Values,
-    *,
-    log_f: Float[Tensor, "b h t"] | None = None,
-    cap: int = 0,
-    sink: Float[Tensor, " h"] | None = None,
+    q: Keys, k: Keys, v: Values, sink: Sinks = None, cap: int = 0, *gates: Float[Tensor, "b h t"]
 ) -> Values:
-    """Softmax over all tokens up to the own one."""
+    """Softmax over all tokens up to the own one, with the logs of forget gates, if any."""
     batch, heads, tokens, _ = q.shape
-    gates = [] if log_f is None else [log_f]
     # first axis the batch, as `recomputed` asks
     sinks = [] if sink is None else [sink.expand(batch, heads)]
     kept = tokens <= PART or batch * heads * tokens * tokens <= KEPT
