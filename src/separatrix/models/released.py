@@ -173,8 +173,7 @@ class Released:
                 found.append(Reply(answer == one.answer, said, score, part))
             return found
 
-        for some in _batches(numbers, lambda number: len(prompts[number])):
-            yield from zip(some, _halving(asked, some), strict=True)
+        yield from _each(asked, numbers, lambda number: len(prompts[number]))
 
     def _chosen(self, questions: Sequence[Question]) -> list[Reply]:
         """The most likely of the choices; of several alike, none is right."""
@@ -207,9 +206,8 @@ class Released:
                 rows.append([before + float(row[-1, last]) for last in lasts[ids, count]])
             return rows
 
-        for some in _batches(list(lasts), lambda key: len(key[0])):
-            for key, scores in zip(some, _halving(scored, some), strict=True):
-                found |= {(*key, last): one for last, one in zip(lasts[key], scores, strict=True)}
+        for key, scores in _each(scored, list(lasts), lambda key: len(key[0])):
+            found |= {(*key, last): one for last, one in zip(lasts[key], scores, strict=True)}
         return [
             [found[before + after[:-1], len(after), after[-1]] for before, after in of]
             for of in pairs
@@ -271,8 +269,7 @@ class Released:
             whole = (met == due).all(1).tolist()
             return [Reply(*each) for each in zip(whole, texts, scores, part.tolist(), strict=True)]
 
-        for some in _batches(numbers, lambda _: labelled.input_ids.shape[1]):
-            yield from zip(some, _halving(asked, some), strict=True)
+        yield from _each(asked, numbers, lambda _: labelled.input_ids.shape[1])
 
 
 def _before(text: str, ends: Sequence[str]) -> str:
@@ -281,14 +278,18 @@ def _before(text: str, ends: Sequence[str]) -> str:
     return text
 
 
-def _batches(items: Sequence[Of], length: Callable[[Of], int]) -> Iterator[Sequence[Of]]:
-    """Items of one length, in batches of a bounded number of tokens."""
+def _each(
+    run: Callable[[Sequence[Of]], list[Got]], items: Sequence[Of], length: Callable[[Of], int]
+) -> Iterator[tuple[Of, Got]]:
+    """Items and what comes of them, in batches of one length and a bounded number of tokens."""
     of: dict[int, list[Of]] = defaultdict(list)
     for item in items:
         of[length(item)].append(item)
     for tokens, alike in sorted(of.items()):
         each = max(1, _BATCH_TOKENS // max(1, tokens))
-        yield from (alike[at : at + each] for at in range(0, len(alike), each))
+        for at in range(0, len(alike), each):
+            some = alike[at : at + each]
+            yield from zip(some, _halving(run, some), strict=True)
 
 
 def _halving(run: Callable[[Sequence[Of]], list[Got]], some: Sequence[Of]) -> list[Got]:

@@ -58,11 +58,11 @@ def delta_rule(
     inputs = (k, v, log_a, b) if q is None else (k, v, log_a, b, q)
     if k.shape[2] <= chunk:
         return Delta(*inputs, chunk=chunk).outputs_alone()
-    return in_segments(_delta_segment, *inputs, chunk=chunk)
 
+    def segment(*some: Tensor, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+        return Delta(*some, chunk=chunk).outputs(state)
 
-def _delta_segment(*inputs: Tensor, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
-    return Delta(*inputs, chunk=chunk).outputs(state)
+    return in_segments(segment, *inputs, chunk=chunk)
 
 
 class Delta:
@@ -104,10 +104,8 @@ class Delta:
         else:
             self.u_r = self.inverse @ (-self.total.exp() * k)
 
-    def written(
-        self, state: Matrix | None = None
-    ) -> tuple[Float[Tensor, "b h n c e"], Matrices, Matrix]:
-        """U of every chunk, the state before it, and R after the last token."""
+    def outputs(self, state: Matrix | None = None) -> tuple[Values, Matrix]:
+        """R_i^T q_i for every i, and R after the last token."""
         # R' = exp(G_c) R + (exp(G_c - G_j) k_j) u_j^T
         added = (after(self.log_a).exp() * self.k).mT
         kept = self.total[:, :, :, -1:].mT.exp()
@@ -120,15 +118,11 @@ class Delta:
             states.append(state)
             written.append(plus_product(u_v, u_r, state))
             state = torch.addcmul(add @ written[-1], keep, state)
-        return torch.stack(written, 2), torch.stack(states, 2), state
-
-    def outputs(self, state: Matrix | None = None) -> tuple[Values, Matrix]:
-        """R_i^T q_i for every i, and R after the last token."""
-        written, states, last = self.written(state)
-        if self.reads is None:
-            return join_chunks(written, self.tokens), last
-        y = plus_product(self.reads @ written, self.total.exp() * self.q, states)
-        return join_chunks(y, self.tokens), last
+        y = torch.stack(written, 2)
+        if self.reads is not None:
+            reads = self.total.exp() * self.q
+            y = plus_product(self.reads @ y, reads, torch.stack(states, 2))
+        return join_chunks(y, self.tokens), state
 
     def outputs_alone(self) -> Values:
         """R_i^T q_i for every i, where there is but one chunk."""

@@ -71,12 +71,8 @@ class OwnMechanism(Mechanism):
         """A new module of these sizes. Raises SizeError for one without `forward`, `step` or
         `init_state`.
         """
-        sizes = {
-            name: value
-            for name, value in self.sizes().items()
-            if name not in ("format", "width", "positions")
-        }
-        module = type(self).maker(self.width, **sizes)
+        sizes = self._own_sizes()
+        module = type(self).maker(sizes.pop("width"), **sizes)
         missing = lacks(module) if isinstance(module, nn.Module) else None
         if missing is None or missing:
             what = "is no nn.Module" if missing is None else f"lacks {', '.join(missing)}"
@@ -85,11 +81,15 @@ class OwnMechanism(Mechanism):
             )
         return module
 
+    def _own_sizes(self) -> dict[str, Any]:
+        """Those that the module takes."""
+        return {n: v for n, v in self.sizes().items() if n not in ("format", "positions")}
+
     def declared(self, t: int) -> int:
         """Numbers that `cache_numbers` says are carried after t tokens. Raises SizeError for
         what is no number.
         """
-        return _called(type(self).declaration, f"{self.name}: cache_numbers", t, self.sizes())
+        return _called(type(self).declaration, f"{self.name}: cache_numbers", t, self._own_sizes())
 
     def numbers(self, t: int) -> int:
         """Numbers carried after t tokens: declared, and found in the state after 256 tokens and
@@ -148,7 +148,7 @@ class OwnMechanism(Mechanism):
         """
         if type(self).operations is None:
             return 4 * self.numbers(t)
-        return _called(type(self).operations, f"{self.name}: flops", t, self.sizes())
+        return _called(type(self).operations, f"{self.name}: flops", t, self._own_sizes())
 
     def assumptions(self) -> tuple[str, ...]:
         held = (
@@ -172,18 +172,10 @@ class OwnMechanism(Mechanism):
 
 def _called(function: Any, what: str, t: int, sizes: Mapping[str, Any]) -> int:
     """`function(t, ...)` with the sizes that it names. Raises SizeError for what is no number."""
-    parameters = inspect.signature(function).parameters.values()
-    every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    names = {parameter.name for parameter in parameters}
+    names = inspect.signature(function).parameters
+    every = any(one.kind is one.VAR_KEYWORD for one in names.values())
     try:
-        found = function(
-            t,
-            **{
-                size: value
-                for size, value in sizes.items()
-                if size not in ("format", "positions") and (every or size in names)
-            },
-        )
+        found = function(t, **{n: v for n, v in sizes.items() if every or n in names})
     except Exception as error:
         raise SizeError(f"{what} raises {describe_error(error)} for t={t}") from None
     if type(found) is not int or found < 0:
