@@ -33,22 +33,18 @@ class MambaMixer(Mixer):
         B_i = W^B u_i,   C_i = W^C u_i,   D_i = softplus(W_2 W_1 u_i + c)
 
     for every channel by itself, with h, A, B and C of `state` numbers and D, u and E of one; B
-    and C are those of all channels. u_i = V x_i, through the short convolution (which brings
-    SiLU) where there is one; W_1 maps to `rank` numbers; the output is O y_i. With `norms`, as in
-    Falcon Mamba and Jamba, B_i, C_i and W_1 u_i are divided by the root of their mean square +
-    1e-6, and C_i is scaled by learned numbers (Jamba's for B are a part of them, those for W_1
-    u_i one of W_2). The released block's gate silu(z) is position-wise and left out.
+    and C are those of all channels, W_1 maps to `rank` numbers. The short convolution brings SiLU.
+    With `norms`, as in Falcon Mamba and Jamba, B_i, C_i and W_1 u_i are divided by the root of
+    their mean square + 1e-6, and C_i is scaled by learned numbers (Jamba's for B are a part of
+    them, those for W_1 u_i one of W_2). The released block's gate silu(z) is left out.
     Source: Gu, Dao 2023, arXiv 2312.00752, algorithm 2; their Delta = D, D = E.
     State: h (width, state). Parallel form: ops/scan.py.
     """
 
     def __init__(self, mechanism: Mamba, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        channels = mechanism.width
-        state = mechanism.state
+        self.channels, self.numbers = channels, state = mechanism.width, mechanism.state
         rank = -(-width // PER_RANK) if mechanism.rank is None else mechanism.rank
-        self.channels = channels
-        self.numbers = state
         self.v = linear(width, channels)
         self.o = linear(channels, width)
         self.b = linear(channels, state)
@@ -122,10 +118,9 @@ class RGLRUMixer(Mixer):
         h_i = a_i h_{i-1} + sqrt(1 - a_i^2) (g_i u_i),   a_i = exp(-8 softplus(L) r_i),
         r_i = sigmoid(R u_i + c_r),   g_i = sigmoid(G u_i + c_g)
 
-    channel by channel; u_i = V x_i, through the short convolution where there is one, and the
-    output is O h_i. R and G are full matrices (block-diagonal in the released models). The
-    released models also leave out the root at the first token. L is the released parameter, minus
-    the paper's Lambda.
+    channel by channel; what is read is h_i. R and G are full matrices (block-diagonal in the
+    released models, which also leave out the root at the first token). L is the released
+    parameter, minus the paper's Lambda.
     Source: De et al. 2024, arXiv 2402.19427, section 2.4.
     State: h (width). Parallel form: all chunks at once token by token, then chunk by chunk.
     """

@@ -224,7 +224,9 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
     if backend.current == "torch" or not (k.is_cuda or backend.current == "fla"):
         return None
     kernel = KERNELS[name]
-    dtype = format_of(dtype)
+    # a layer of float32 computes in the format of autocast, where it is on
+    if dtype == torch.float32 and torch.is_autocast_enabled("cuda"):
+        dtype = torch.get_autocast_dtype("cuda")
     if backend.current == "auto" and not keeps_precision(kernel, dtype):
         return None
     reason = why_not(kernel, k, v, dtype)
@@ -286,17 +288,9 @@ def keeps_precision(kernel: Kernel, dtype: torch.dtype) -> bool:
     if not kernel.tf32 or dtype != torch.float32:
         return True
     products = torch.backends.cuda.matmul
-    precision = getattr(
-        products, "fp32_precision", None
-    )  # PyTorch 2.9 on; reading the older name fails once the newer one was set
+    # PyTorch 2.9 on; reading the older name fails once the newer one was set
+    precision = getattr(products, "fp32_precision", None)
     return bool(products.allow_tf32) if precision is None else precision == "tf32"
-
-
-def format_of(dtype: torch.dtype) -> torch.dtype:
-    """The format a layer of float32 computes in: that of autocast, where it is on."""
-    if dtype == torch.float32 and torch.is_autocast_enabled("cuda"):
-        return torch.get_autocast_dtype("cuda")
-    return dtype
 
 
 @cache

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.core.errors import DriftWarning, SizeError, SpecError
-from separatrix.mixers import Mixer, State, mixer, state_numbers
+from separatrix.mixers import Mixer, State, mixer
 from separatrix.mixers.base.mixer import DTYPES, check_places, fan_in_normal, taken
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.base.task import Task
@@ -182,16 +182,14 @@ def _table(rows: int, width: int) -> nn.Embedding:
 
 def _positions(architecture: Architecture, tokens: int, width: int) -> nn.Embedding | NoPositions:
     """The table of position embeddings. Raises SizeError for positions that no model here has."""
-    match architecture.positions:
-        case "embedded":
-            return _table(tokens, width)
-        case "none":
-            return NoPositions(tokens, width)
-        case other:
-            raise SizeError(
-                f"positions={other}: such a stack can be judged, but not built; take"
-                " positions=embedded or positions=none"
-            )
+    if architecture.positions == "embedded":
+        return _table(tokens, width)
+    if architecture.positions == "none":
+        return NoPositions(tokens, width)
+    raise SizeError(
+        f"positions={architecture.positions}: such a stack can be judged, but not built; take"
+        " positions=embedded or positions=none"
+    )
 
 
 class Model(nn.Module):
@@ -331,10 +329,6 @@ class Model(nn.Module):
         SizeError beyond the longest prompt.
         """
         return self._step(token, cache, t + self.config.bos)
-
-    def cache_numbers(self, cache: Cache) -> int:
-        """Numbers that one sequence carries."""
-        return sum(state_numbers(state) for states in cache for state in states)
 
     def _step(self, token: Tensor, cache: Cache, place: int) -> tuple[Tensor, Cache]:
         self._fits(place + 1)

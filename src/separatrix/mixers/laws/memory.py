@@ -188,8 +188,7 @@ def nothing_is_kept(mixer: Mixer) -> None:
     # before this process has seen a token of x, so that no store of its own can help
     there, states = streamed_elsewhere(unused, x, CUTS)
     continues(unused, x, states, there, AFTER)
-    # those that are not saved among them
-    before = _numbers({**dict(mixer.named_parameters()), **dict(mixer.named_buffers())})
+    before = _numbers(_held(mixer))
     with apart(0):
         random = torch.get_rng_state()
         y = mixer(x)
@@ -201,13 +200,18 @@ def nothing_is_kept(mixer: Mixer) -> None:
     what = "outputs of step, a second sequence in turn, and in another process without it"
     close(steps, there, what)
     _called_again(mixer, x, y, steps)
-    for name, tensor in {**dict(mixer.named_parameters()), **dict(mixer.named_buffers())}.items():
+    for name, tensor in _held(mixer).items():
         demand(
             name in before
             and before[name].shape == tensor.shape
             and torch.equal(before[name].nan_to_num(), tensor.nan_to_num()),
             f"calling forward or step in eval mode changes {name}",
         )
+
+
+def _held(mixer: Mixer) -> State:
+    """Weights and buffers, those that are not saved among them."""
+    return dict(mixer.named_parameters()) | dict(mixer.named_buffers())
 
 
 def _in_turn(mixer: Mixer, x: Tensor) -> Tensor:

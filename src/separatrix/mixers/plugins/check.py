@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -102,13 +102,13 @@ def find(
     cls = _mechanism(target)
     chosen: dict[str, Any] = dict(sizes or {})
     own = issubclass(cls, OwnMechanism)
-    if own:
+    if issubclass(cls, OwnMechanism):
         if "width" in chosen:
             raise SpecError(
                 f"--set width={chosen['width']}: the model width is given with --set model_width"
             )
-        default: Any = next(f.default for f in fields(cls) if f.name == "width")
-        chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
+        default = DEFAULT_WIDTH if cls.width == OwnMechanism.width else cls.width
+        chosen["width"] = width or default
     check_size_names(cls, chosen, where=" in --set")
     at: int = chosen["width"] if own else width or DEFAULT_WIDTH
     if not own:

@@ -10,17 +10,6 @@ from transformers import PretrainedConfig
 from separatrix.models.model import ModelConfig
 from separatrix.models.stored.description import MODEL_TYPE
 
-_SMALLEST = ModelConfig(
-    architecture="full @ head_dim=1, heads=1",
-    vocabulary=1,
-    length=1,
-    answers=1,
-    width=1,
-    hidden=0,
-    norm=False,
-    bos=False,
-)
-
 
 class SeparatrixConfig(PretrainedConfig):
     """The fields of `ModelConfig`, under the same names. Without arguments it describes the
@@ -31,14 +20,14 @@ class SeparatrixConfig(PretrainedConfig):
 
     model_type = MODEL_TYPE
 
-    architecture: str = _SMALLEST.architecture
-    vocabulary: int = _SMALLEST.vocabulary
-    length: int = _SMALLEST.length
-    answers: int = _SMALLEST.answers
-    width: int = _SMALLEST.width
-    hidden: int = _SMALLEST.hidden
-    norm: bool = _SMALLEST.norm
-    bos: bool = _SMALLEST.bos
+    architecture: str = "full @ head_dim=1, heads=1"
+    vocabulary: int = 1
+    length: int = 1
+    answers: int = 1
+    width: int = 1
+    hidden: int = 0
+    norm: bool = False
+    bos: bool = False
     use_cache: bool = False
     """Each token that `generate` writes reads the prompt anew."""
 

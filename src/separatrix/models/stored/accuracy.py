@@ -98,23 +98,17 @@ def tally(
     With `rounded`, a number format such as "bf16", what recurrent layers carry is rounded to it
     after every token; keys, values and other stored inputs are not.
     """
-    with _plainly(), model.storing_states(DTYPES[rounded]) if rounded else nullcontext():
-        return _tally(model, task, total, rng, device, margin(rounded))
-
-
-def _tally(
-    model: Model, task: Task, total: int, rng: np.random.Generator, device: str, least: float
-) -> Tally:
     each = max(numbers_of(model, task.length), most_asked(task) * task.answers)
     at_once = max(1, min(DRAWN, MOST_NUMBERS // each))
     found: list[_Answers] = []
-    for start in range(0, total, DRAWN):
-        batch = task.sample(min(DRAWN, total - start), rng)
-        for first in range(0, len(batch.tokens), at_once):
-            some = slice(first, first + at_once)
-            found.append(
-                _answers(model, task, batch.tokens[some], batch.targets[some], device, least)
-            )
+    with _plainly(), model.storing_states(DTYPES[rounded]) if rounded else nullcontext():
+        for start in range(0, total, DRAWN):
+            batch = task.sample(min(DRAWN, total - start), rng)
+            for first in range(0, len(batch.tokens), at_once):
+                tokens, targets = (
+                    x[first : first + at_once] for x in (batch.tokens, batch.targets)
+                )
+                found.append(_answers(model, task, tokens, targets, device, margin(rounded)))
     right, due, bits, close = (torch.cat(parts) for parts in zip(*found, strict=True))
     answers = int(due.sum())
     # sums that do not depend on how many prompts ran at once
