@@ -13,10 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.heads import Projected, split_heads
-from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.mixer import unbuilt, wide
 from separatrix.mixers.base.recurrent import Decayed, RecurrentMixer, Terms, per_head
 from separatrix.mixers.base.tensors import Places, Reads, Tokens
 from separatrix.mixers.ops.maps import LowRank, draw_rates, draw_steps, rotate
@@ -105,11 +104,7 @@ class LightningMixer(RecurrentMixer):
     recurrence = Decayed(scalar=True)
 
     def __init__(self, mechanism: Lightning, *, width: int) -> None:
-        if mechanism.rotated:
-            raise SizeError(
-                "lightning: rotated=true: no mixer here rotates its keys; such layers can be"
-                " judged, but not built"
-            )
+        unbuilt(mechanism, rotated=mechanism.rotated)
         super().__init__(mechanism, width=width)
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:

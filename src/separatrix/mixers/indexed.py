@@ -38,10 +38,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.heads import merge_heads
-from separatrix.mixers.base.mixer import EPSILON, Shapes, State, linear, normed, wide
+from separatrix.mixers.base.mixer import EPSILON, Shapes, State, linear, normed, unbuilt, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     Channels,
@@ -128,11 +127,7 @@ class IndexedMixer(Indexer, SoftmaxMixer):
     """Attention to the tokens an indexer chooses. Raises SizeError for blocks."""
 
     def __init__(self, mechanism: Indexed, *, width: int) -> None:
-        if mechanism.block > 1:
-            raise SizeError(
-                f"'indexed' with block={mechanism.block} has declared sizes but no mixer; set"
-                " block=1"
-            )
+        unbuilt(mechanism, block=mechanism.block > 1)
         super().__init__(mechanism, width=width)
         self._add_index(mechanism, width, width)
 

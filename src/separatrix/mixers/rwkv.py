@@ -118,7 +118,7 @@ class ShiftedMixer(RecurrentMixer):
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         r, k, v, *gates = self._mixed(x, state["shift"].sum(1))  # of no token before: 0
-        projected, conv = self._convolve_step(self.q(r), self.k(k), self.v(v), state)
+        projected, conv = self._convolve_step((self.q(r), self.k(k), self.v(v)), state)
         gates = [z[:, None] for z in gates]
         terms = self._mixed_terms(self._heads_of(projected), gates)
         y, new = self.recurrence.step(terms, self._summed(state), t)

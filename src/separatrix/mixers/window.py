@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import join_chunks, split_chunks, wide
+from separatrix.mixers.base.mixer import join_chunks, split_chunks, unbuilt, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import Keys, Sinks, Tokens, Values
 from separatrix.mixers.ops.blockwise import spans
@@ -45,11 +44,7 @@ class WindowMixer(SoftmaxMixer):
     caps = True
 
     def __init__(self, mechanism: Window, *, width: int) -> None:
-        if mechanism.shared:
-            raise SizeError(
-                "'window' with shared=true (key and value in one) has declared sizes but no mixer;"
-                " set shared=false"
-            )
+        unbuilt(mechanism, shared=mechanism.shared)
         super().__init__(mechanism, width=width, sink=mechanism.sink)
         self.size = self.kept = mechanism.size
 

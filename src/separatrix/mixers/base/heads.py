@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import Mixer, State, fan_in_normal, linear, taken
-from separatrix.mixers.base.tensors import Channels, Keys, Places, Token, Tokens, Values
+from separatrix.mixers.base.tensors import Channels, Keys, Places, Tokens, Values
 from separatrix.mixers.ops.maps import Convolution
 
 Projected = tuple[Tensor, Tensor, Tensor]
@@ -55,15 +55,11 @@ class Projections(Mixer):
             q, k, v = self.conv(torch.cat([q, k, v], -1)).split(self.channels, -1)
         return q, k, v
 
-    def _project_step(self, x: Token, state: State) -> tuple[Projected, State]:
+    def _convolve_step(self, projected: Projected, state: State) -> tuple[Projected, State]:
         """Queries, keys and values of one token (b, 1, channels), and the convolution's part of
         the new state.
         """
-        return self._convolve_step(*self._maps(x, x), state)
-
-    def _convolve_step(
-        self, q: Tensor, k: Tensor, v: Tensor, state: State
-    ) -> tuple[Projected, State]:
+        q, k, v = projected
         if self.conv is None:
             return (q[:, None], k[:, None], v[:, None]), {}
         y, conv = self._convolved_step(torch.cat([q, k, v], -1), state)

@@ -267,6 +267,16 @@ class Mixer(nn.Module, ABC):
         return {name: tensor.to(self._dtype(name)) for name, tensor in tensors.items()}
 
 
+def unbuilt(mechanism: Mechanism, **values: object) -> None:
+    """Raises SizeError where one of these sizes has a value that no mixer here has."""
+    for name in (name for name, asked in values.items() if asked):
+        value = str(getattr(mechanism, name)).lower()
+        raise SizeError(
+            f"{mechanism.name}: {name}={value}: no mixer of '{mechanism.name}' here has that; such"
+            " layers can be judged, but not built"
+        )
+
+
 BUFFERS = frozenset(
     {"conv", "shift", "channel_shift", "latents", "rotated", "index_keys", "gates"}
     | {f"{prefix}{name}" for prefix in ("", "near_", "raw_") for name in ("keys", "values")}

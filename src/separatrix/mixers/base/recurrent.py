@@ -202,7 +202,7 @@ class RecurrentMixer(Projections):
         return self._out(y, taken(x, places), self._beside(taken_heads(qkv[2], read)))
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        projected, conv = self._project_step(x, state)
+        projected, conv = self._convolve_step(self._maps(x, x), state)
         qkv = self._heads_of(projected, t)
         terms = self._terms(qkv, x[:, None], t)
         y, new = self.recurrence.step(terms, self._summed(state), t)

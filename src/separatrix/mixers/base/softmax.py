@@ -16,7 +16,6 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import (
     Shapes,
@@ -26,6 +25,7 @@ from separatrix.mixers.base.mixer import (
     linear,
     normed,
     taken,
+    unbuilt,
     wide,
 )
 from separatrix.mixers.base.tensors import (
@@ -112,7 +112,7 @@ class CachedMixer(Projections):
         return kept
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        projected, conv = self._project_step(x, state)
+        projected, conv = self._convolve_step(self._maps(x, x), state)
         q, k, v = self._qkv(projected, t)
         kept = self._extended(state, self._stored(k, v, x[:, None], t), t)
         y = self._read(x[:, None], q, kept, t)[:, 0]
@@ -139,18 +139,8 @@ class SoftmaxMixer(CachedMixer):
         """`kv_sets`: how many sets of keys and values a token has, side by side in k and v."""
         sizes = mechanism.sizes()
         norm = sizes.get("qk_norm", "none")
-        missing = {
-            f"softcap={mechanism.softcap}: no mixer here caps scores of '{mechanism.name}'": (
-                mechanism.softcap and not self.caps
-            ),
-            "bounded=true: no mixer here bounds scores": mechanism.bounded,
-            "qk_norm=other: no mixer here has that norm": norm == "other",
-        }
-        for said, asked in missing.items():
-            if asked:
-                raise SizeError(
-                    f"{mechanism.name}: {said}; such layers can be judged, but not built"
-                )
+        capped = mechanism.softcap and not self.caps
+        unbuilt(mechanism, softcap=capped, bounded=mechanism.bounded, qk_norm=norm == "other")
         super().__init__(mechanism, width=width)
         self.heads, self.head_dim, self.dv = mechanism.heads, mechanism.head_dim, mechanism.dv
         self.kv, self.kv_sets = mechanism.kv, kv_sets
