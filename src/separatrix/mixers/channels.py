@@ -92,15 +92,16 @@ class MambaMixer(Mixer):
 
     def _terms(self, u: Each, x: SomeTokens) -> tuple[Each, Each, Numbers, Numbers]:
         """u in float32 at least; D, B and C, which are mapped in the format of x."""
-        u, exact = u.to(x.dtype), wide(u)
-        b = wide(self.b(u))
-        c = wide(self.c(u))
-        low = self.dt.down(u)
+        own = u.to(x.dtype)
+        b = wide(self.b(own))
+        c = wide(self.c(own))
+        low = self.dt.down(own)
         if self.read is not None:
             b = normed(b)
             c = normed(c) * self.read
-            low = normed(wide(low)).to(u.dtype)
-        return exact, F.softplus(wide(self.dt.up(low))), b, c
+            low = normed(wide(low)).to(x.dtype)
+        step = F.softplus(wide(self.dt.up(low)))
+        return wide(u), step, b, c
 
     def _out(self, y: Each, u: Each, x: Tensor) -> SomeTokens:
         """The output map, after the skip; in the format of x."""
