@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import DTYPES, Shapes, State, appended, last_place, wide
+from separatrix.mixers.base.mixer import Shapes, State, appended, last_place, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     GroupKeys,
@@ -126,13 +126,9 @@ class FoxMixer(SoftmaxMixer):
         return {"gates": (self.heads, t)}
 
     def _dtype(self, name: str) -> torch.dtype:
-        ours = super()._dtype(name)
         if name != "gates":
-            return ours
-        # a mixer cast to another format than its own keeps its gates in that one, too
-        if self.gate_format is None or DTYPES.get(self.mechanism.format) != ours:
-            return wide(self._like).dtype
-        return DTYPES.get(self.gate_format, ours)
+            return super()._dtype(name)
+        return self._declared(self.gate_format, wide(self._like).dtype)
 
     def _gates(self, x: Tokens) -> Float[Tensor, "b h t"]:
         """Log gates as they are stored."""

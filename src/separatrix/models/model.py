@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import DriftWarning, SizeError, SpecError
 from separatrix.mixers import Mixer, State, mixer
-from separatrix.mixers.base.mixer import DTYPES, check_places, fan_in_normal, taken
+from separatrix.mixers.base.mixer import DTYPES, check_places, fan_in_normal, taken, traced
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.base.task import Task
 
@@ -256,9 +256,7 @@ class Model(nn.Module):
         """Whether a single layer reads the tokens in blocks: where their embeddings would fill more
         than caches, and no gradient is asked for, which would keep every block.
         """
-        if tokens.numel() * self.config.width <= LONG or torch.compiler.is_compiling():
-            return False
-        if torch._C._are_functorch_transforms_active():
+        if tokens.numel() * self.config.width <= LONG or traced():
             return False
         return not torch.is_grad_enabled() or not any(p.requires_grad for p in self.parameters())
 

@@ -202,10 +202,14 @@ class Mixer(nn.Module, ABC):
         declared: str | None = getattr(self.mechanism, "state_format", "")
         if self.state_dtype is not None and declared != "":
             return self.state_dtype
+        return self._declared(declared, ours)
+
+    def _declared(self, name: str | None, otherwise: torch.dtype) -> torch.dtype:
         # a mixer cast to another format than its own keeps its states in that one, too
-        if not declared or DTYPES.get(self.mechanism.format) != ours:
-            return ours
-        return DTYPES.get(declared, ours)
+        ours = self._like.dtype
+        if not name or DTYPES.get(self.mechanism.format) != ours:
+            return otherwise
+        return DTYPES.get(name, ours)
 
     def _summed(self, state: State) -> State:
         """A state in the format of sums over tokens."""
@@ -376,6 +380,11 @@ def taken_heads(x: Keys, places: Places) -> Float[Tensor, "b h k d"]:
     return x.gather(2, places[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
 
 
+def traced() -> bool:
+    """Whether a transform or a compiler runs: inside there are no values to look at."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
 def check_places(places: Tensor, x: Tokens, before: int = 0) -> None:
     """Raises SizeError unless the places are whole numbers, k for each sequence of x, and, where
     their values can be seen, those of tokens; the first `before` tokens are not counted.
@@ -388,13 +397,8 @@ def check_places(places: Tensor, x: Tokens, before: int = 0) -> None:
         )
     if places.dtype != torch.int64:
         raise SizeError(f"places are {places.dtype}; they must be torch.int64")
-    # inside a transform or a compiler there are no values to look at, and on a GPU a look would
-    # wait for it
-    if (
-        places.is_cuda
-        or torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-    ):
+    # on a GPU a look would wait for it
+    if places.is_cuda or traced():
         return
     low, high = (int(end) for end in places.aminmax())
     if low < 0 or high >= tokens - before:

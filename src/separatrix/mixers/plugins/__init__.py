@@ -141,8 +141,12 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
     return {size.name: size.default for size in every}
 
 
-def check_function(what: str, function: Any, sizes: set[str], label: str) -> None:
-    """`cache_numbers` and `flops` take t first, and after it any of the sizes by name."""
+def function_of(what: str, function: Any, sizes: set[str], label: str) -> Any:
+    """`cache_numbers` or `flops`, if any, as a static method: as a plain function it would take
+    self. It takes t first, and after it any of the sizes by name.
+    """
+    if function is None:
+        return None
     try:
         first, *rest = inspect.signature(function).parameters.values()
     # what cannot be called, and builtins without a signature
@@ -161,6 +165,7 @@ def check_function(what: str, function: Any, sizes: set[str], label: str) -> Non
             f"{what} of {label} asks for '{parameter.name}', which is no size; sizes:"
             f" {', '.join(sorted(sizes))}",
         )
+    return staticmethod(function)
 
 
 @overload
@@ -227,21 +232,14 @@ def own_mechanism(
     origin = f"{maker.__module__}:{maker.__qualname__}"
     name = name_of(name, label, origin)
     sizes = sizes_of(maker, label)
-    functions = {
-        "cache_numbers": cache_numbers or getattr(maker, "cache_numbers", None),
-        "flops": getattr(maker, "flops", None),
-    }
-    for what, function in functions.items():
-        if function is not None:
-            check_function(what, function, {"width", *sizes}, label)
+    names = {"width", *sizes}
+    cache_numbers = cache_numbers or getattr(maker, "cache_numbers", None)
     # a class that says nothing of itself would inherit what torch says of all modules
     doc = inspect.getdoc(maker)
     if doc is None or doc == inspect.getdoc(nn.Module):
         doc = f"{label}, which says nothing of itself."
     one_way = getattr(maker, "monotone", False) if monotone is None else monotone
     refuse(not isinstance(one_way, bool), f"monotone={one_way!r}; it must be True or False")
-    # as plain functions they would become methods and take self
-    held = {what: function and staticmethod(function) for what, function in functions.items()}
     namespace = {
         "name": name,
         "title": title or label,
@@ -249,8 +247,8 @@ def own_mechanism(
         "source": source or f"registered from {origin}",
         "maker": staticmethod(maker),
         "origin": origin,
-        "declaration": held["cache_numbers"],
-        "operations": held["flops"],
+        "declaration": function_of("cache_numbers", cache_numbers, names, label),
+        "operations": function_of("flops", getattr(maker, "flops", None), names, label),
         "monotone": one_way,
         "__doc__": doc,
     }

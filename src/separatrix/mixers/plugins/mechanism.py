@@ -295,10 +295,7 @@ class OwnMixer(Mixer):
                 f" write {mechanism.name}(width={width})"
             )
         self.module = mechanism.build()
-        if not any(
-            tensor.is_floating_point()
-            for tensor in chain(self.module.parameters(), self.module.buffers())
-        ):
+        if next(self._floats(), None) is None:
             # without numbers of its own the module has no format and device to follow
             self.register_buffer("like", torch.zeros(()), persistent=False)
 
@@ -336,11 +333,10 @@ class OwnMixer(Mixer):
 
     @property
     def _like(self) -> Tensor:
-        return next(
-            tensor
-            for tensor in chain(self.parameters(), self.buffers())
-            if tensor.is_floating_point()
-        )
+        return next(self._floats())
+
+    def _floats(self) -> Iterator[Tensor]:
+        return (x for x in chain(self.parameters(), self.buffers()) if x.is_floating_point())
 
     def _forward(self, x: Tokens) -> Tokens:
         return self._like_input(self.module(x), x, "forward")

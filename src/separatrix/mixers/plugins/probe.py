@@ -126,20 +126,15 @@ def import_module(name: str) -> ModuleType:
     importlib.invalidate_caches()
     try:
         return importlib.import_module(name) if path is None else _from_file(name, path)
-    except ModuleNotFoundError as error:
-        # the module asked for is missing, or a package above it; not one that it imports
-        if (
-            path is None
-            and error.name is not None
-            and (name == error.name or name.startswith(f"{error.name}."))
-        ):
-            raise SpecError(
-                f"there is no module '{name}' in this folder or among the installed packages"
-            ) from None
-        raise SpecError(f"importing {name} raises {describe_error(error)}") from None
     # a script without a main guard may end with sys.exit
     except (Exception, SystemExit) as error:
-        raise SpecError(f"importing {name} raises {describe_error(error)}") from None
+        # the module asked for is missing, or a package above it; not one that it imports
+        missing = getattr(error, "name", None) if type(error) is ModuleNotFoundError else None
+        if path is None and missing and f"{name}.".startswith(f"{missing}."):
+            said = f"there is no module '{name}' in this folder or among the installed packages"
+        else:
+            said = f"importing {name} raises {describe_error(error)}"
+        raise SpecError(said) from None
 
 
 def _from_file(name: str, path: Path) -> ModuleType:

@@ -35,14 +35,7 @@ def logits_at(checkpoint: Checkpoint, tokens: Tensor, places: Tensor | None = No
 def work(checkpoint: Checkpoint, tokens: int) -> int:
     """Roughly, the operations of one prompt."""
     config = checkpoint.config
-    layers, heads, width, hidden = (
-        config[name]
-        for name in (
-            ("n_layer", "n_head", "n_embd", "n_inner")
-            if checkpoint.name == "gpt2"
-            else ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size")
-        )
-    )
+    layers, heads, width, hidden = (config[name] for name in _SIZES[checkpoint.name])
     dim = config.get("head_dim", width // heads)
     scores = ((layers - 1) * tokens + 1) * heads * dim * tokens
     return scores + layers * tokens * width * (4 * heads * dim + 3 * hidden)
@@ -110,6 +103,10 @@ def _llama(config: dict[str, Any], w: dict[str, Tensor], tokens: Tensor, places:
     return F.linear(norm(x, "model.norm"), w["lm_head.weight"])
 
 
+_SIZES = {
+    "gpt2": ("n_layer", "n_head", "n_embd", "n_inner"),
+    "llama": ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size"),
+}
 _RUNS: dict[str, Callable[[dict[str, Any], dict[str, Tensor], Tensor, Tensor], Tensor]] = {
     "gpt2": _gpt2,
     "llama": _llama,
