@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -107,7 +108,9 @@ def mathematics(name: str) -> str:
             own += [text for text in docs if "\n" in text]
             shared.append(ast.get_docstring(tree) or "")
     title = f"{MECHANISMS[name].title}."
-    return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
+    whole = "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
+    # lines of a paragraph are as long as a terminal has room; formulas are indented
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", whole)
 
 
 @cache
