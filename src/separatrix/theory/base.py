@@ -21,7 +21,8 @@ from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.seqcomp import Functions
 from separatrix.theory.words import ALL, TOLD, Words, WordsByTask, kept, layers_of
 
-OF_THE_MODEL = ("positions:", "a start token")
+START_TOKEN = "a start token"
+OF_THE_MODEL = ("positions:", START_TOKEN)
 """How it begins what a construction takes for granted of the model beside its weights."""
 
 FAILS: frozenset[Status] = frozenset({"FAILS"})

@@ -14,6 +14,7 @@ from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_b
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head, TokenChoice
+from separatrix.theory.base import START_TOKEN
 from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, bits_of, in_turn
 from separatrix.theory.words import counted_as
 
@@ -290,7 +291,7 @@ def averages(counting: tuple[int, ...]) -> str:
     """That these layers tell places."""
     layers = counted_as(len(counting), "full layer")
     divided = "; sums divide once, in the end" if counting[1:] else ""
-    return f"{BY_AVERAGES} of {layers} before it, behind a start token{divided}"
+    return f"{BY_AVERAGES} of {layers} before it, behind {START_TOKEN}{divided}"
 
 
 def full_heads(architecture: Architecture, *, choosing: bool = False) -> Iterator[Attending]:

@@ -11,7 +11,7 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Questions, Task
-from separatrix.theory.base import SOLVABLE, Theorem
+from separatrix.theory.base import SOLVABLE, START_TOKEN, Theorem
 from separatrix.theory.words import TOLD
 
 T = TypeVar("T")
@@ -21,10 +21,9 @@ TAGS = 2
 """Key dimensions a retrieval head keeps free for tags beside the address."""
 
 EMBEDDED = "positions: learned or free embeddings give every token its place"
-START = "a start token stands before the prompt"
-LAST = "a token of its own behind the letters asks; the weights are for this n"
-BESIDE = ("a start token", "a token of its own")
-"""What is said where a token stands beside the prompt."""
+_ASKING = "a token of its own"
+START = f"{START_TOKEN} stands before the prompt"
+LAST = f"{_ASKING} behind the letters asks; the weights are for this n"
 SEEN_WHOLE = "a window or chunk of at least the prompt's length is full attention"
 
 
@@ -35,6 +34,11 @@ class Room(NamedTuple):
     numbers: dict[str, int]
     granted: tuple[str, ...] = ()
     """What it takes for granted of the model."""
+
+    @property
+    def beside(self) -> bool:
+        """Whether a token stands beside the prompt, which whoever needs one says."""
+        return any(token in said for said in self.granted for token in (START_TOKEN, _ASKING))
 
 
 class Construction(Theorem):
@@ -73,15 +77,16 @@ class Construction(Theorem):
         asked = task.name in self.about and not isinstance(task, Questions)
         if not asked or (self.embedded and architecture.positions != "embedded"):
             return None
-        room = self.room(architecture, task)
+        if room := self.room(architecture, task):
+            return room
+        tried = architecture
         for beside in (1, 0):
             wide = architecture.within(task.length + beside)
-            seen = None if room or wide is architecture else self.room(wide, task)
-            if seen and (
-                beside or not any(word in said for said in seen.granted for word in BESIDE)
-            ):
-                room = seen._replace(granted=(SEEN_WHOLE, *seen.granted))
-        return room
+            room = None if wide == tried else self.room(wide, task)
+            if room and (beside or not room.beside):
+                return room._replace(granted=(SEEN_WHOLE, *room.granted))
+            tried = wide
+        return None
 
     def least_full(self, task: Any) -> int:
         return self.full
