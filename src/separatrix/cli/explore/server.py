@@ -54,9 +54,14 @@ class Server(ThreadingHTTPServer):
         self.given = given
         self.turn = Lock()
         """Of the question that is worked on."""
-        self.asked = count(1)
+        self.accepted = count(1)
         self.newest = 0
-        """The number of the newest question."""
+        """The number of the newest question's connection."""
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Connections are numbered as they come: their threads may run in another order."""
+        request, address = super().get_request()
+        return request, (*address, next(self.accepted))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -128,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
         """
         self._head("application/x-ndjson")
         server, parts = self.server, told(question)
-        mine = next(server.asked)
+        mine = self.client_address[-1]
         server.newest = max(mine, server.newest)
         # OSError: the page is closed
         with server.turn, suppress(OSError):
