@@ -173,7 +173,7 @@ def use(wheel: Path, folder: Path) -> None:
         found = call([program, *arguments], away)
         demand(said in found, f"`separatrix {' '.join(arguments)}` does not say {said!r}:\n{found}")
     done = subprocess.run(
-        [program, "compare", "recurrentgemma-2b", "mamba2-2.7b", "--plot", "curves.png"],
+        [program, "task", "results", ".", "--out", "answers.png"],
         cwd=away,
         env=environment(),
         capture_output=True,
@@ -182,7 +182,7 @@ def use(wheel: Path, folder: Path) -> None:
     )
     demand(
         (done.returncode, done.stderr) == (2, MISSING_EXTRA),
-        f"without the extra, compare --plot says:\n{done.stderr}",
+        f"without the extra, task results says:\n{done.stderr}",
     )
     demand(
         sorted(path.name for path in away.iterdir()) == ["certificate.json"],

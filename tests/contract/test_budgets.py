@@ -13,7 +13,7 @@ from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_026, 2_600),
-    "stacks": (9_523, 5_600),
+    "stacks": (9_514, 5_600),
     "tasks": (13_403, 8_600),
     "theory": (9_416, 6_000),
     "protocols": (921, 921),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_747, 2_600),
     "training": (6_130, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_211, 4_000),
+    "cli": (8_022, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

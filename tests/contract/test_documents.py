@@ -248,7 +248,7 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
     [
         (
             (
-                "`separatrix analyze full --context 8`, `separatrix --help`, `--plot f.png`,"
+                "`separatrix analyze full --context 8`, `separatrix --help`, `--out f.png`,"
                 " `list theorems I`, `.venv/bin/separatrix`"
             ),
             [],

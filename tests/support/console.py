@@ -54,7 +54,7 @@ FILES: dict[str, Any] = {
 """Files that documents name and the repository does not hold."""
 
 _FENCE = re.compile(r" *(?P<ticks>`{3,}|~{3,}) *(?P<language>[^\s`]*)[^`]*$")
-_OUTPUTS = ("--out", "--plot")
+_OUTPUTS = ("--out",)
 
 
 class DocumentError(Exception):

@@ -102,8 +102,6 @@ _BEYOND = 5
 """Doublings that are shown beyond the context at which the last stack begins to fail."""
 _ROWS = 6
 """About how many contexts a table has, beside the one asked."""
-_PER_DOUBLING = 12
-"""Points of a drawn curve."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +124,6 @@ def few_contexts(architectures: Sequence[Architecture], context: int) -> tuple[i
     powers = _powers(architectures)
     chosen = powers[:: -(-len(powers) // _ROWS) or 1]
     return tuple(sorted({context, *(1 << power for power in chosen)})) if powers else ()
-
-
-def many_contexts(architectures: Sequence[Architecture]) -> tuple[int, ...]:
-    """The same contexts, close enough to each other to draw a curve through."""
-    powers = _powers(architectures)
-    steps = range(_PER_DOUBLING * powers[0], _PER_DOUBLING * powers[-1] + 1) if powers else ()
-    return tuple(round(2 ** (step / _PER_DOUBLING)) for step in steps)
 
 
 def recall_curve(architecture: Architecture, contexts: Sequence[int]) -> Curve:

@@ -11,7 +11,6 @@ from math import lcm
 
 from separatrix.core.numbers.amounts import bytes_of, format_bytes
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import parse_sizes
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import ATTENTION
@@ -64,7 +63,7 @@ def rows(architecture: Architecture, context: int) -> list[Row]:
     return found
 
 
-def layer_counts(architecture: Architecture | Outline) -> dict[str, int]:
+def layer_counts(architecture: Architecture) -> dict[str, int]:
     """Layers by kind; a layer with attention and recurrence counts in both and in `parallel`."""
     counts: dict[str, int] = dict.fromkeys(
         ("full", "windowed", "indexed", "recurrent", "convolution", "parallel", "other"), 0
@@ -98,7 +97,7 @@ def formats_text(architecture: Architecture) -> str:
     return ", ".join(words)
 
 
-def symbols(architecture: Architecture | Outline) -> tuple[str, ...]:
+def symbols(architecture: Architecture) -> tuple[str, ...]:
     """One character per layer, first layer first: its mechanism's own, or h for several."""
     kinds = ({part.symbol for part in layer} for layer in architecture)
     return tuple(own.pop() if len(own) == 1 else "h" for own in kinds)

@@ -22,7 +22,7 @@ from separatrix.cards.facts import MEASURED
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.card import card_document, card_json, tokens, why_document
 from separatrix.cli.report.compare import compare_json, compared_why_document, comparison_document
-from separatrix.core.document import Document, Line, Table
+from separatrix.core.document import Document, Table
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
@@ -91,8 +91,6 @@ class Cards(Shown):
     """The question or topic that is opened in place of the screen, or `MEASURED`: what training
     found of these very layouts is told as well; "" for none.
     """
-    drawn: str = ""
-    """The file with the curves; "" for none."""
 
     @property
     def measured(self) -> bool:
@@ -107,7 +105,6 @@ class Cards(Shown):
         chosen: str = "",
         servings: Sequence[Serving] = (),
         why: str = "",
-        drawn: str = "",
     ) -> Cards:
         """At one context, who chose it, and what each is served with."""
         served = tuple(servings) or (Serving(),) * len(stacks)
@@ -115,7 +112,7 @@ class Cards(Shown):
             card_facts(stack, context, context_from=chosen, serving=serving)
             for stack, serving in zip(stacks, served, strict=True)
         )
-        return cls(tuple(facts), tuple(stacks), why, drawn)
+        return cls(tuple(facts), tuple(stacks), why)
 
     def __repr__(self) -> str:
         names = " and ".join(one.name for one in self.facts)
@@ -144,7 +141,7 @@ class Cards(Shown):
             from separatrix.cli.report.tried import measured_document
 
             shown += measured_document(self.stacks, one.context)
-        return shown + Document(Line(f"plot      {self.drawn}")) if self.drawn else shown
+        return shown
 
     def to_json(self) -> dict[str, Any]:
         one, *others = self.facts

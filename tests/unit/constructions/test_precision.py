@@ -156,7 +156,6 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
     assert all(line["ratio"] <= 4 for line in bits if line["fails"])
     assert sum(line["fails"] is not None for line in bits) >= 6
     assert json.loads((out / "precision.json").read_text()) == found
-    assert (out / "precision.png").stat().st_size > 1000
     assert "<svg" in (out / "precision.svg").read_text()
 
 

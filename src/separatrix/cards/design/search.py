@@ -362,12 +362,3 @@ def _in_order(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
         return [*NAMED.values(), layout.place].index(layout.place), layout.arrangement.depth
 
     return tuple(sorted(layouts, key=order))
-
-
-def ladder(result: DesignResult) -> Iterator[Point]:
-    """The smallest cache proved sufficient with every number of reading layers that has one."""
-    for readers in sorted({one.reading for one in result.space.arrangements()}):
-        space = replace(result.space, readings=(readers,))
-        # without a budget the search ends at the first
-        found = design(result.tasks, context=result.context, cache_bits=0, space=space)
-        yield from found.proved[:1] or filter(None, [found.beyond_proved])

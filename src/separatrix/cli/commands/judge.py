@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from separatrix.cards.apart import many_contexts, recall_curve
 from separatrix.cards.costs import Serving
 from separatrix.cards.design.search import design as search
 from separatrix.cards.design.space import Choices, space_of, task_for_context
-from separatrix.cards.facts import MEASURED, opened
+from separatrix.cards.facts import opened
 from separatrix.cli.asked import Cards
 from separatrix.cli.options import Asked, command, named, pairs, stack, tokens
 from separatrix.cli.printing import Answer, Told
-from separatrix.cli.report.card import Outlined
-from separatrix.cli.report.charts import curves, fronts
-from separatrix.core.document import Document, Line
-from separatrix.core.document.plot import check_plot
-from separatrix.core.errors import OutputError, SizeError, SpecError
+from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.progress import bar
 from separatrix.stacks.architecture import Architecture
@@ -46,15 +40,7 @@ def analyze(asked: Asked) -> Answer:
     if asked.context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(asked.context, None, whose="")
-    try:
-        architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
-    except UnknownSizes as error:
-        if why == MEASURED:
-            raise SpecError(
-                "--why measured takes a layout whose sizes are all known; give them with --set"
-            ) from None
-        return Outlined(error.outline, tokens(asked.context, error.outline.context, whose="")[0])
-
+    architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
     return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
 
@@ -65,7 +51,7 @@ def compare(asked: Asked) -> Answer:
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-    models, plot = asked.models, asked.plot
+    models = asked.models
     why = "" if asked.why is None else opened(asked.why)
     settings = Settings.parse(asked.set or ())
     servings = _servings(asked, settings)
@@ -75,22 +61,7 @@ def compare(asked: Asked) -> Answer:
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
-    if plot is not None:
-        _draw(stacks, plot)
-    drawn = "" if plot is None else str(plot)
-    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
-
-
-def _draw(stacks: Sequence[Architecture], path: Path) -> None:
-    """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
-    has a bound.
-    """
-    check_plot(path)
-    contexts = many_contexts(stacks)
-    if not contexts:
-        raise OutputError(f"--plot {path}: none of the models has a bound on recall to be drawn")
-    found = {str(stack): recall_curve(stack, contexts) for stack in stacks}
-    curves(found).write(path)
+    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why)
 
 
 def _servings(asked: Asked, settings: Settings) -> list[Serving]:
@@ -141,9 +112,6 @@ def design(asked: Asked) -> Told:
     model = stack(asked.base) if asked.base is not None else None
     own = model.context if model is not None else None
     length, chosen = tokens(asked.context, own, whose="the longest the base was made for")
-    plot = asked.plot
-    if plot is not None:
-        check_plot(plot)
     choices = Choices(
         layers=_integers("--layers", asked.layers),
         readings=None if asked.readers is None else _integers("--readers", asked.readers),
@@ -156,10 +124,7 @@ def design(asked: Asked) -> Told:
     space = space_of(choices, model)
     with bar("judging layouts", shown=not asked.as_json) as progress:
         result = search(tasks, context=length, cache_bits=budget, space=space, progress=progress)
-    if plot is not None:
-        fronts(result).write(plot)
-    drawn = [] if plot is None else [Line(f"plot      {plot}")]
-    shown = design_document(result, context_from=chosen) + Document(*drawn)
+    shown = design_document(result, context_from=chosen)
     return Told(design_json(result), shown, code=int(not result.not_excluded))
 
 

@@ -93,8 +93,7 @@ def precision(name: str, asked: Asked) -> Told:
         if folder is not None:
             drawing = charts.precision(name, family, lines, most)
             write_atomic(folder / "precision.json", canonical(data) + "\n")
-            for suffix in ("svg", "png"):
-                drawing.write(folder / f"precision.{suffix}")
+            drawing.write(folder / "precision.svg")
     parts: list[Part] = [Line(f"{name}, along {family.size} of {family.text}, up to {most:,}")]
     parts += [Heading(), rows_table([_row(line) for line in lines])]
     said = [_told(line) for line in lines if line.wrong is not None]

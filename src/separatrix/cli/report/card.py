@@ -1,18 +1,16 @@
 """The capability card of an architecture, for people and for machines: one screen, and what `--why`
-opens; of a model whose file leaves sizes open, what is known. Lays facts out and decides nothing.
+opens. Lays facts out and decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, memory
 from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, Row, from_one
 from separatrix.cards.question import Bound, Grade
-from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
     EXPLAINED,
     cost_rows,
@@ -25,9 +23,8 @@ from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.amounts import bytes_of, check_context, format_bytes, format_count
+from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
 from separatrix.stacks.architecture.hf.fields import OF_THE_TYPE
-from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.theory.base import readers
 from separatrix.theory.judge import THEOREMS
@@ -349,64 +346,3 @@ def log10_of(verdict: Verdict) -> float | str | None:
     except InvalidOperation:
         return None
     return float(value) if value < Decimal("1e300") else f"{value:.6e}"
-
-
-@dataclass(frozen=True)
-class Outlined(Answer):
-    """The outline of a model at a context. Raises SizeError for one that is not positive."""
-
-    outline: Outline
-    context: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As `card_json`, every number of the cache null."""
-        outline, context = self.outline, self.context
-        check_context(context)
-        question, text = _verdict(outline)
-        numbers = ("recurrent_numbers", "convolution_numbers", *held(()), "total_bytes")
-        return {
-            "name": outline.name,
-            "context": context,
-            "layers": memory.layer_counts(outline),
-            "pattern": "".join(memory.symbols(outline)),
-            "cache": dict.fromkeys(numbers),
-            "verdicts": [
-                {"question": question, "task": None, "status": "OPEN", "theorem": "none"}
-                | {"n": None, "text": text, "sizes": {}, "assumptions": list(outline.notes)}
-            ],
-            "assumptions": list(outline.notes),
-            "unknown": [
-                *outline.missing,
-                *(name for name in ("vocabulary", "context") if getattr(outline, name) is None),
-            ],
-        }
-
-    def document(self) -> Document:
-        outline, data = self.outline, self.to_json()
-        kinds = ", ".join(
-            f"{number:,} {kind}"
-            for kind, number in data["layers"].items()
-            if number and kind != "total"
-        )
-        sets = " ".join(f"--set {name}=..." for name in outline.missing)
-        question, text = _verdict(outline)
-        like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
-        return Document(
-            Heading(outline.name, f"{len(outline):,} layers: {kinds}"),
-            Line(fold(data["pattern"])),
-            Heading(f"At {tokens(self.context)}"),
-            Line(f"  {question}   OPEN: {text}"),
-            Heading("Not known"),
-            Line(f"  {', '.join(data['unknown'])}"),
-            Line(f"  sizes are not guessed; supply them: {sets}{like}"),
-        )
-
-
-def _verdict(outline: Outline) -> tuple[str, str]:
-    """What is said whatever the sizes."""
-    unknown = "depends on the sizes that are not known"
-    parts = [part for layer, _ in outline.counted() for part in layer]
-    if any(part.reading or part.name == "loglinear" for part in parts):
-        return "what it can compute", unknown
-    bites = f"fails from some n on (Theorem I: the cache is bounded); which n {unknown}"
-    return "recall of one of n facts", bites

@@ -1,5 +1,5 @@
-"""All that is drawn: the fronts of `design`, the curves of `compare`, bits needed beside bits kept,
-trained accuracy over n, and the map of a construction's precision.
+"""All that is drawn: facts recalled over contexts, bits needed beside bits kept, trained accuracy
+over n, and the map of a construction's precision.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from separatrix.cards.apart import Curve
-from separatrix.cards.design.search import DesignResult, ladder
-from separatrix.cards.design.space import Cost
 from separatrix.cli.report.evidence import share_text
 from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
@@ -39,7 +37,7 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE
-from separatrix.core.numbers.amounts import format_bytes, format_count
+from separatrix.core.numbers.amounts import format_bytes
 from separatrix.core.progress import shortened
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, parse_task
@@ -49,12 +47,6 @@ from separatrix.theory.fails.a_accuracy import trained_ceiling
 if TYPE_CHECKING:
     from separatrix.constructions.precision import Family, Line
 
-PROVED, OPEN, EXCLUDED, DEARER = (
-    "proved sufficient",
-    "not excluded",
-    "excluded by a theorem",
-    "proved sufficient, dearer",
-)
 _LINES = (SOLVES, INK, VIOLET, GREEN, OCHRE, PINK, MUTED)
 _STACKS = (INK, GREEN, PINK, OCHRE, SOLVES)
 """Colours of the stacks of a column."""
@@ -67,81 +59,6 @@ _ASIDE = 0.0147
 """Share of a chart's doublings between two seeds of one size."""
 
 Points = Sequence[tuple[float, float]]
-
-
-def fronts(result: DesignResult) -> Drawing:
-    """Cache against operations a token, a mark for each layout of the fronts, its neighbours that
-    theorems exclude, and the cheapest proved one with each number of reading layers; each cost
-    once, by what says most.
-    """
-    found: dict[Cost, Dot] = {}
-
-    def add(kind: str, cost: Cost, spec: str, why: str = "") -> None:
-        memory = format_bytes(cost.cache_bits)
-        told = f"{spec}: {kind}, {memory}, {format_count(cost.flops)} FLOPs a token {why}"
-        colour = {OPEN: MUTED, EXCLUDED: FAILS}.get(kind, SOLVES)
-        small, shape = kind == DEARER, "cross" if kind == EXCLUDED else "circle"
-        dot = Dot(cost.cache_bits / 8, float(cost.flops), colour, told.strip(), shape)
-        found.setdefault(cost, dot._replace(size=2.5 if small else 5, hollow=kind == OPEN))
-
-    for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
-        for point in points:
-            add(kind, point.cost, point.layout.architecture.spec)
-    for other in (one for p in (*result.proved, *result.not_excluded) for one in p.neighbours):
-        if other.status == "FAILS":
-            why = f"(Theorem {other.theorem} on {other.task})"
-            add(EXCLUDED, other.cost, other.layout.architecture.spec, why)
-    for rung in ladder(result):
-        add(DEARER, rung.cost, rung.layout.architecture.spec)
-    budget = result.budget_bits / 8
-    context = f"cache at {result.context:,} tokens, one sequence"
-    x = _roomy(context, [*(dot.x for dot in found.values()), budget], base=2)
-    flops = [dot.y for dot in found.values()] or [1.0]
-    y = _roomy("FLOPs to mix one token there (projections not counted)", flops, base=10)
-    label = f"budget {format_bytes(result.budget_bits)}"
-    marks: list[Mark] = [
-        Stroke([(budget, y.low), (budget, y.high)], INK, DASHED, 1.5),
-        Words(budget, y.high, label, INK, right=-5, below=12, anchor="end"),
-        *_numbers(found, x, y),
-    ]
-    return Drawing(
-        x=x,
-        y=y,
-        marks=marks,
-        title=" and ".join(task.spec for task in result.tasks),
-        below=[
-            f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {EXCLUDED};"
-            " numbers: reading layers",
-            "small: the cheapest proved sufficient with that many reading layers",
-        ],
-    )
-
-
-def _roomy(title: str, values: Sequence[float], *, base: int) -> Axis:
-    """A logarithmic axis with room at both ends. What is free of cost stands at its low end."""
-    positive = [value for value in values if value > 0] or [1.0]
-    low, high = min(positive), max(positive)
-    room = max((high / low) ** 0.1, 1.3)
-
-    def said(value: float) -> str:
-        if base == 2:
-            return format_bytes(8 * round(value)).replace(".0 ", " ")
-        return format_count(round(value))
-
-    return log_axis(title, low / room, high * room, said, base=base, most=6)
-
-
-def _numbers(found: Mapping[Cost, Dot], x: Axis, y: Axis) -> Iterator[Mark]:
-    """The marks, each with its number of reading layers where there is room for it."""
-    taken: list[tuple[float, float]] = []
-    for cost, dot in found.items():
-        dot = dot._replace(x=max(dot.x, x.low), y=max(dot.y, y.low))
-        yield dot
-        at = (x.share(dot.x), y.share(dot.y))
-        if all(abs(at[0] - a) > 0.05 or abs(at[1] - b) > 0.045 for a, b in taken):
-            many = "" if taken else f" reading layer{'s' * (cost.reading != 1)}"
-            yield Words(dot.x, dot.y, f"{cost.reading:,}{many}", dot.colour, right=9)
-            taken.append(at)
 
 
 def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:

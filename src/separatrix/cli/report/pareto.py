@@ -10,7 +10,6 @@ from typing import Any
 from separatrix.cards.design.search import DesignResult, Neighbour, Point
 from separatrix.cards.design.space import NAMED
 from separatrix.cli.report.card import tokens
-from separatrix.cli.report.charts import OPEN, PROVED
 from separatrix.cli.report.notation import theorem_name, where
 from separatrix.cli.report.tried import designed, measured_parts, tried
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
@@ -95,11 +94,9 @@ def design_document(result: DesignResult, *, context_from: str = "") -> Document
     costs = {point.cost for point in result.proved}
     left = [point for point in result.not_excluded if point.cost not in costs]
     found = head + Document(
-        Heading(f"{PROVED.capitalize()}: a construction solves every task"),
+        Heading("Proved sufficient: a construction solves every task"),
         *proved,
-        Heading(
-            f"{OPEN.capitalize()}: no theorem says that a task fails; whether weights exist is open"
-        ),
+        Heading("Not excluded: no theorem says that a task fails; whether weights exist is open"),
         _front(left) if left else Line("  nothing that costs less than what is proved"),
     )
     if lines := excluded(result):

@@ -345,15 +345,15 @@ def check_plot(path: Path) -> None:
     """
     if path.suffix.lower() not in SUFFIXES:
         raise OutputError(
-            f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
+            f"{path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
             f" {' or '.join(SUFFIXES)}"
         )
     if path.is_dir():
-        raise OutputError(f"--plot {path}: this is a folder; name a file in it")
+        raise OutputError(f"{path}: this is a folder; name a file in it")
     if path.exists():
-        raise OutputError(f"--plot {path}: the file exists; remove it or choose another name")
+        raise OutputError(f"{path}: the file exists; remove it or choose another name")
     if not path.parent.is_dir():
-        raise OutputError(f"--plot {path}: there is no folder {path.parent}; create it first")
+        raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
     if path.suffix.lower() == ".png":
         _converter()
 

@@ -1,6 +1,4 @@
-"""A model of which the layers are known and some sizes are not: it can be drawn and counted, but
-not judged.
-"""
+"""A model of which the layers are known and some sizes are not."""
 
 from __future__ import annotations
 
@@ -22,16 +20,9 @@ class Outline:
     """
 
     layers: tuple[tuple[Part, ...], ...]
-    name: str
     missing: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    vocabulary: int | None = None
-    context: int | None = None
     like: str | None = None
     """The preset that has the sizes, where one is known."""
-
-    def __str__(self) -> str:
-        return self.name
 
     def __len__(self) -> int:
         return len(self.layers)

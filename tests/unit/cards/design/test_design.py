@@ -20,7 +20,7 @@ from support.depth_sizes import five, four, three
 from support.each import each
 from support.paper_sizes import paper_sizes
 
-from separatrix.cards.design.search import design, ladder, says, told_apart
+from separatrix.cards.design.search import design, says, told_apart
 from separatrix.cards.design.space import (
     Choices,
     Cost,
@@ -29,14 +29,14 @@ from separatrix.cards.design.space import (
     task_for_context,
 )
 from separatrix.cli.main import run
-from separatrix.cli.report.charts import fronts
+from separatrix.cli.report.charts import states
 from separatrix.cli.report.pareto import (
     assumptions,
     design_document,
     design_json,
     obstacles,
 )
-from separatrix.core.document.plot import Dot, Words, check_plot
+from separatrix.core.document.plot import check_plot
 from separatrix.core.errors import (
     MissingExtraError,
     OutputError,
@@ -366,19 +366,10 @@ def test_the_table_fits_the_terminal(width: int) -> None:
     assert "Not excluded" in text
 
 
-def test_the_plot_holds_every_point_and_the_budget() -> None:
-    found = result()
-    marks = fronts(found).marks
-    drawn = {(mark.x, mark.y) for mark in marks if isinstance(mark, Dot)}
-    points = (*found.proved, *found.not_excluded)
-    assert {(p.cost.cache_bits / 8, float(p.cost.flops)) for p in points} <= drawn
-    assert any(isinstance(mark, Words) and mark.text == "budget 32.0 KiB" for mark in marks)
-
-
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_plots_are_written_whole(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"front{suffix}"
-    fronts(result()).write(path)
+    path = tmp_path / f"states{suffix}"
+    states({"full": Architecture.parse("full")}).write(path)
     data = path.read_bytes()
     assert {".svg": b"<svg", ".png": b"\x89PNG"}[suffix] in data
     # a file stands alone: no colour is left to a page, nothing is run or loaded
@@ -410,13 +401,6 @@ def test_plots_that_cannot_be_written(tmp_path: Path, name: str, said: str) -> N
         check_plot(tmp_path / name)
 
 
-def test_a_tie_of_costs_or_a_single_point_can_be_drawn() -> None:
-    found = design(
-        [parse_task("eva:n=4,V=4")], context=4, cache_bits=1, space=Space((1,), FULL, ())
-    )
-    assert "budget" in fronts(found).svg  # nothing within the budget
-
-
 Capsys = pytest.CaptureFixture[str]
 OPTIONS: dict[str, Any] = {
     "task": ["eva:n=64,V=64"],
@@ -445,8 +429,6 @@ OPTIONS: dict[str, Any] = {
         ({"layers": ""}, "no whole number"),
         ({"readers": "3"}, "that many layers"),
         ({"place": "middle"}, "even, start, end"),
-        ({"plot": Path("x.pdf")}, "'.pdf' cannot be drawn"),
-        ({"plot": Path("no/such/x.png")}, "is no folder"),
         ({"set": ["heads=0"]}, "heads"),
         ({"set": ["heads=1,2"]}, "number of heads"),
         ({"set": ["haeds=1"]}, "you mean 'heads'?"),
@@ -481,20 +463,6 @@ def test_the_command_prints_and_exits(capsys: Capsys) -> None:
     assert data["proved_sufficient"]
     assert run(words({**OPTIONS, "cache": "1 byte"})) == 1
     assert "Nothing fits" in capsys.readouterr().out
-
-
-def test_the_ladder_is_the_cheapest_proof_of_every_number_of_readers() -> None:
-    """Two steps need two full layers and a carrier, or three; the narrow state costs least, and
-    values of one number carry no 4 bits.
-    """
-    found = result()
-    rungs = {rung.cost.reading: rung for rung in ladder(found)}
-    assert sorted(rungs) == [2, 3, 4]
-    for reading, rung in rungs.items():
-        assert rung.cost.cache_bits == rung.layout.architecture.cache_bits(64)
-        kept = 64 * 2 * 16 * 16 * reading  # keys and values of 16 bf16 numbers each
-        states = {2: 2 * 64, 3: 1, 4: 0}[reading]
-        assert rung.cost.cache_bits == kept + 16 * states
 
 
 def test_one_reading_layer_is_asked_for_by_name() -> None:

@@ -11,7 +11,6 @@ from support.each import each
 from support.hf_configs import NEMOTRON, QWEN
 
 from separatrix.cards import card_facts
-from separatrix.cli.report.card import Outlined, card_json
 from separatrix.core.errors import (
     ConfigError,
     SeparatrixError,
@@ -84,21 +83,6 @@ def test_an_outline_keeps_what_is_known() -> None:
         ("-",),
     ]
     assert {part for layer in outline for part in layer if isinstance(part, type)} == {Mamba2}
-
-
-def test_a_card_of_open_sizes_counts_layers_and_no_numbers() -> None:
-    with pytest.raises(UnknownSizes) as caught:
-        read(QWEN | {"kv_cache_dtype": "int3"})
-    card = Outlined(caught.value.outline, 1000).to_json()
-    assert card["unknown"] == ["kv"]
-    assert card["layers"] == {
-        **dict.fromkeys(("windowed", "indexed", "convolution", "parallel", "other"), 0),
-        **{"total": 8, "full": 2, "recurrent": 6},
-    }
-    assert card["pattern"] == "gggfgggf"
-    assert set(card["cache"].values()) == {None}
-    whole = card_json(card_facts(from_config(QWEN), 1000))
-    assert list(card["cache"]) == list(whole["cache"])
 
 
 @each(

@@ -296,7 +296,7 @@ def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Ar
     notes = settings.noted(tuple(fields.notes))
     if missing:
         like = _preset_like(fields.data, layers, name)
-        outline = Outline(layers, name, tuple(missing), notes, vocabulary, context, like)
+        outline = Outline(layers, tuple(missing), like)
         raise UnknownSizes(_message(missing, fields, like), outline)
     whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
     return Architecture(whole, name, notes, vocabulary, context)
