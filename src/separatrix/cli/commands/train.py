@@ -125,8 +125,7 @@ def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
     """Fields of a run from texts such as "learning_rate=0.003", read as those of a grid; lists from
     those that are given several times. Raises what reading them raises.
     """
-    from separatrix.training.sweeps.file import HINTS, value
-    from separatrix.training.sweeps.nodes import Node
+    from separatrix.training.sweeps.file import HINTS, Node, value
 
     lists = [name for name, hint in HINTS.items() if get_origin(hint) is tuple]
     known = [name for name in HINTS if name not in ("architecture", "task")]

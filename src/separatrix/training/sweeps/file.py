@@ -1,6 +1,8 @@
 """What a sweep's file says: a name, a baseline, a grid and seeds; or the same in Python.
 
-Values are read by the type of their field, and axes are counted before they are multiplied.
+Scalars stay texts: what one means is decided by the type of the field it is for, never by YAML's
+guesses, to which `1e-3` is a text, `no` false and `010` eight. Axes are counted before they are
+multiplied.
 """
 
 from __future__ import annotations
@@ -8,17 +10,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import product
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, NoReturn, get_type_hints
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.described import shown
-from separatrix.training.sweeps.nodes import Node, from_python, from_yaml, placed, refuse, within
 
 KEYS = ("name", "baseline", "grid", "seeds")
 HINTS = get_type_hints(Run)
@@ -29,6 +32,11 @@ NEEDED = ("architecture", "task")
 SEEDS = 3
 """How many where nothing is said: with fewer, an interval says little of training."""
 MOST_RUNS = 1_000_000
+MOST_LETTERS = 200_000
+MOST_DEPTH = 8
+"""Lists and mappings inside each other; a sweep needs five."""
+MOST_SHOWN = 60
+"""Letters of a value that an error quotes."""
 LONGEST_NAME = 100
 MOST_DIGITS = 40
 _NUMBERS = {
@@ -78,7 +86,7 @@ def parse_sweep(words: str, where: str, *, name: str) -> Sweep:
 
     Raises SpecError, UnknownNameError or SizeError that names the line.
     """
-    return _sweep(from_yaml(words, where), name)
+    return _sweep(_from_yaml(words, where), name)
 
 
 def python_sweep(source: Mapping[str, Any] | Sequence[Run], *, name: str) -> Sweep:
@@ -86,14 +94,14 @@ def python_sweep(source: Mapping[str, Any] | Sequence[Run], *, name: str) -> Swe
     places such as sweep.grid.width[1].
     """
     if isinstance(source, Mapping):
-        return _sweep(from_python(source, "sweep"), name)
+        return _sweep(_from_python(source, "sweep"), name)
     for number, run in enumerate(source):
         if not isinstance(run, Run):
             raise SpecError(
-                f"runs[{number}] is {repr(run)[:60]}; a sweep takes Run objects, or a mapping with"
-                " baseline and grid"
+                f"runs[{number}] is {repr(run)[:MOST_SHOWN]}; a sweep takes Run objects, or a"
+                " mapping with baseline and grid"
             )
-        with placed(f"runs[{number}]"):
+        with _placed(f"runs[{number}]"):
             run.check()
     return _once(name, source)
 
@@ -105,59 +113,141 @@ def _once(name: str, runs: Sequence[Run]) -> Sweep:
     return Sweep(name, tuple({run.key: run for run in runs}.values()))
 
 
-def _sweep(node: Node, name: str) -> Sweep:
-    if node.fields is None:
-        refuse(node.place, "a sweep is a mapping with `baseline:` and `grid:`")
-    for key, inner in node.fields.items():
-        if key in FIELDS:
-            refuse(
-                inner.named, f"{key} is a field of the runs; put it under `baseline:` or `grid:`"
-            )
-        if key not in KEYS:
-            with placed(inner.named):
-                raise UnknownNameError.of("key", key[:60], KEYS, where=" of a sweep")
-    baseline, grid, seeded, named = map(node.fields.get, ("baseline", "grid", "seeds", "name"))
-    if baseline is not None and baseline.fields is None:
-        refuse(baseline.place, "baseline is a mapping of fields, such as `width: 32`")
-    same = {} if baseline is None else _entry(baseline, "baseline")
-    if grid is None:
-        _check_needed(same, baseline or node, "`grid:`")
-        grids = [Grid(same, ())]
-    elif grid.items is not None and not grid.items:
-        refuse(grid.place, "grid is an empty list; leave it out, or name fields with lists")
-    else:
-        grids = [_grid(part, same) for part in grid.items or (grid,)]
-    seeds = range(SEEDS) if seeded is None else _seeds(seeded)
-    count = sum(one.points for one in grids) * len(seeds)
-    if count > MOST_RUNS:
-        place = (grid or seeded or node).place
-        raise SizeError(f"{place}: {count:,} runs; a sweep has {MOST_RUNS:,} at most")
-    for one in grids:
-        one.check()
-    if named is not None:
-        name = named.text or ""
-        if not 0 < len(name.strip()) <= len(name) <= LONGEST_NAME or not name.isprintable():
-            refuse(named.place, f"a name has 1 to {LONGEST_NAME} letters, all of which print")
-    return _once(name, [run for one in grids for run in one.runs(seeds)])
+# ---- a tree in which every value knows its place
 
 
-def _seeds(node: Node) -> Sequence[int]:
-    if node.items is None:
-        count = _said(node, int)
-        if type(count) is not int or not 1 <= count <= MOST_RUNS:
-            raise SizeError(
-                f"{node.place}: seeds is {shown(count)}; a count from 1 to {MOST_RUNS:,}, or a list"
-            )
-        return range(count)
-    seeds: dict[int, None] = {}
-    for inner in node.items:
-        seed = value("seed", inner)
-        if seed in seeds:
-            refuse(inner.place, f"the seed {seed} stands twice")
-        seeds[seed] = None
-    if not seeds:
-        refuse(node.place, "seeds is an empty list: no run is left")
-    return list(seeds)
+@dataclass(frozen=True)
+class Node:
+    """A text, a list (`items`) or a mapping (`fields`)."""
+
+    place: str
+    """What an error begins with: "sweep.yaml, line 3, column 5"."""
+    text: str | None = None
+    items: tuple[Node, ...] | None = None
+    fields: Mapping[str, Node] | None = None
+    bare: bool = False
+    """A text without quotes, or a list between brackets, where commas part the items."""
+    named: str = ""
+    """In a mapping, the place of its name."""
+
+
+def _refuse(place: str, message: str) -> NoReturn:
+    raise SpecError(f"{place}: {message}")
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """An error of what is done inside names the place first."""
+    try:
+        yield
+    except SeparatrixError as error:
+        # a run does not know that it stands in a sweep
+        raise type(error)(f"{place}: {str(error).removeprefix('training: ')}") from None
+
+
+_CLEARER = {
+    "'\\t'": "a tab; YAML is indented with blanks",
+    "mapping values are not allowed here": (
+        "a colon with a blank behind it inside a value, a line indented by mistake, or a line"
+        " before it that lacks its colon; put a text with ': ' into quotes"
+    ),
+    "could not find expected ':'": "a line that is neither `key: value` nor `- value`",
+    "expected <block end>": "a line that is indented otherwise than those it belongs to",
+    "cannot start any token": "a value begins with a sign that YAML keeps for itself; put it into"
+    " quotes",
+    "another document": "a second document begins; a file holds one sweep",
+}
+"""What PyYAML says -> what a person can act on."""
+
+
+def _from_yaml(text: str, where: str) -> Node:
+    """The tree of a YAML text; `where` names the text in errors. Raises SpecError for what is not
+    YAML, or is more than a sweep needs: anchors, tags, several documents, deep nesting.
+    """
+    import yaml
+
+    def place(mark: Any) -> str:
+        return f"{where}, line {mark.line + 1}, column {mark.column + 1}"
+
+    def tree(node: Any) -> Node:
+        at = place(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
+            return Node(at, text=node.value, bare=node.style is None)
+        if isinstance(node, yaml.SequenceNode):
+            return Node(at, items=tuple(map(tree, node.value)), bare=bool(node.flow_style))
+        fields: dict[str, Node] = {}
+        for key, value in node.value:
+            named = place(key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                _refuse(named, "a list or mapping stands where a name is due")
+            if key.value in fields:
+                before = _line(fields[key.value].named)
+                _refuse(
+                    named, f"'{key.value[:MOST_SHOWN]}' stands twice; it is in {before} already"
+                )
+            fields[key.value] = replace(tree(value), named=named)
+        return Node(at, fields=fields)
+
+    if len(text) > MOST_LETTERS:
+        raise SpecError(
+            f"{where} has {len(text):,} letters; a sweep's file has {MOST_LETTERS:,} at most."
+            " A sweep of very many runs is easier said in Python: sx.sweep(runs, store=...)"
+        )
+    try:
+        depth = 0
+        # before a tree is made: no alias is followed, and no depth is too deep for Python
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:
+                _refuse(place(event.start_mark), _TOO_DEEP)
+            if isinstance(event, yaml.NodeEvent) and (event.anchor or getattr(event, "tag", None)):
+                _refuse(
+                    place(event.start_mark),
+                    "an anchor (&), an alias (*) or a tag (!) stands here; write the value itself,"
+                    " and put a text that begins so into quotes",
+                )
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark, said = error.problem_mark, str(error.problem or error.context)
+        found = (meaning for words, meaning in _CLEARER.items() if words in said)
+        _refuse(place(mark) if mark else where, next(found, f"not YAML: {said}"))
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        _refuse(f"{where}, line {line}", "a character that no text has; save the file as UTF-8")
+    if root is None:
+        _refuse(where, "the file is empty; a sweep has `baseline:` and `grid:`")
+    return tree(root)
+
+
+_TOO_DEEP = f"lists in lists, more than {MOST_DEPTH} deep; a sweep needs five"
+
+
+def _from_python(value: object, place: str, depth: int = 0) -> Node:
+    """The tree of Python data: mappings, lists, texts and numbers. Raises SpecError for others."""
+    if depth > MOST_DEPTH:
+        _refuse(place, _TOO_DEEP)
+    if value is None or isinstance(value, str | bool):
+        # what is no text is taken by no field, with or without quotes
+        return Node(place, text=str(value))
+    if isinstance(value, Integral):
+        return Node(place, text=str(int(value)), bare=True)
+    if isinstance(value, Real):
+        return Node(place, text=repr(float(value)), bare=True)
+    if isinstance(value, Mapping):
+        fields: dict[str, Node] = {}
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                _refuse(place, f"the key {repr(key)[:MOST_SHOWN]} is no text")
+            node = _from_python(inner, f"{place}.{key[:MOST_SHOWN]}", depth + 1)
+            fields[key] = replace(node, named=place)
+        return Node(place, fields=fields)
+    # arrays of numpy are no sequences to Python
+    if isinstance(value, Sequence) or hasattr(value, "__array__"):
+        every: Any = value
+        items = (_from_python(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(every))
+        return Node(place, items=tuple(items))
+    _refuse(place, f"{repr(value)[:MOST_SHOWN]} is no text, number, list or mapping")
 
 
 # ---- grids
@@ -174,143 +264,134 @@ Entry = dict[str, Given]
 """Fields that are set together."""
 
 
-class Axis(NamedTuple):
-    """The entries of one field, of which each combination takes one."""
+class Grid(NamedTuple):
+    """The baseline and the axes that change it, each with its entries, of which a run takes one."""
 
-    name: str
     place: str
-    entries: Sequence[Entry]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The baseline, and the axes that change it."""
-
     baseline: Entry
-    axes: Sequence[Axis]
+    axes: Sequence[Sequence[Entry]]
 
     @property
     def points(self) -> int:
         """How many combinations there are."""
-        return math.prod(len(axis.entries) for axis in self.axes)
+        return math.prod(map(len, self.axes))
 
     def runs(self, seeds: Sequence[int]) -> Iterator[Run]:
-        """Every combination with every seed, the last axis and then the seeds changing fastest."""
-        for entries in product(*(axis.entries for axis in self.axes)):
-            values = _values(self._merged(entries))
-            yield from (Run(**values, seed=seed) for seed in seeds)
+        """Every combination with every seed, the last axis and then the seeds changing fastest.
 
-    def check(self) -> None:
-        """Raises what an impossible combination raises, with the lines that together are to blame.
-
-        Each combination of what matters is tried once: learning rates do not.
+        Raises what an impossible combination raises, with the lines of its entries; each one of
+        what matters is tried once: learning rates do not.
         """
         tried: set[tuple[Any, ...]] = set()
-        for entries in product(*(axis.entries for axis in self.axes)):
-            values = _values(self._merged(entries))
+        for entries in product(*self.axes):
+            given: Entry = {}
+            for entry in entries:
+                given |= entry
+            values = {name: one.value for name, one in {**self.baseline, **given}.items()}
+            for name in NEEDED:
+                if name not in values:
+                    _refuse(
+                        self.place,
+                        f"{name} is not set; put it under `baseline:`, or as a list under `grid:`",
+                    )
             what = tuple(values.get(name) for name in FIELDS if name not in _HARMLESS)
-            if what in tried:
-                continue
-            tried.add(what)
-            if (error := _error(values)) is not None:
-                raise type(error)(f"{self._blamed(entries)}: {error}")
+            if what not in tried:
+                tried.add(what)
+                first, *others = [one.place for one in given.values()] or [self.place]
+                lines = " and ".join(dict.fromkeys(map(_line, others)))
+                with _placed(f"{first}, with {lines}" if lines else first):
+                    Run(**values, seed=0).check()
+            yield from (Run(**values, seed=seed) for seed in seeds)
 
-    def _merged(self, entries: Sequence[Entry]) -> Entry:
-        merged = dict(self.baseline)
-        for entry in entries:
-            merged |= entry
-        return merged
 
-    def _blamed(self, entries: tuple[Entry, ...]) -> str:
-        """The places without which the combination would do."""
-        merged = self._merged(entries)
-        values = _values(merged)
-        found = [
-            place
-            for name, (_, place) in merged.items()
-            if name not in NEEDED and _error({k: v for k, v in values.items() if k != name}) is None
-        ]
-        for number, axis in enumerate(self.axes):
-            others = (
-                self._merged((*entries[:number], other, *entries[number + 1 :]))
-                for other in axis.entries
-                if other is not entries[number]
+def _line(place: str) -> str:
+    """A place for whoever knows the file already: "line 3"."""
+    _, comma, line = place.rpartition(", line ")
+    return f"line {line.partition(',')[0]}" if comma else place
+
+
+def _sweep(node: Node, name: str) -> Sweep:
+    if node.fields is None:
+        _refuse(node.place, "a sweep is a mapping with `baseline:` and `grid:`")
+    for key, inner in node.fields.items():
+        if key in FIELDS:
+            _refuse(
+                inner.named, f"{key} is a field of the runs; put it under `baseline:` or `grid:`"
             )
-            if any(_error(_values(changed)) is None for changed in others):
-                found.append(merged[axis.name].place)
-        if not found:
-            # where nothing helps alone, the two texts do not fit, or the task fits no stack at all
-            alone = _error(values | {"architecture": "full"}) is not None
-            found = [merged[name].place for name in (NEEDED[1:] if alone else NEEDED)]
-        first, *rest = dict.fromkeys(found)
-        return f"{first}, with {' and '.join(map(within, rest))}" if rest else first
+        if key not in KEYS:
+            with _placed(inner.named):
+                raise UnknownNameError.of("key", key[:MOST_SHOWN], KEYS, where=" of a sweep")
+    baseline, grid, seeded, named = map(node.fields.get, ("baseline", "grid", "seeds", "name"))
+    if baseline is not None and baseline.fields is None:
+        _refuse(baseline.place, "baseline is a mapping of fields, such as `width: 32`")
+    same = {} if baseline is None else _entry(baseline, "baseline")
+    if grid is None:
+        grids = [Grid((baseline or node).place, same, ())]
+    elif grid.items is not None and not grid.items:
+        _refuse(grid.place, "grid is an empty list; leave it out, or name fields with lists")
+    else:
+        grids = [_grid(part, same) for part in grid.items or (grid,)]
+    seeds = range(SEEDS) if seeded is None else _seeds(seeded)
+    count = sum(one.points for one in grids) * len(seeds)
+    if count > MOST_RUNS:
+        place = (grid or seeded or node).place
+        raise SizeError(f"{place}: {count:,} runs; a sweep has {MOST_RUNS:,} at most")
+    if named is not None:
+        name = named.text or ""
+        if not 0 < len(name.strip()) <= len(name) <= LONGEST_NAME or not name.isprintable():
+            _refuse(named.place, f"a name has 1 to {LONGEST_NAME} letters, all of which print")
+    return _once(name, [run for one in grids for run in one.runs(seeds)])
 
 
-def _values(entry: Entry) -> dict[str, Any]:
-    return {name: given.value for name, given in entry.items()}
-
-
-def _error(values: Mapping[str, Any]) -> SeparatrixError | None:
-    try:
-        Run(**values, seed=0).check()
-    except SeparatrixError as error:
-        return error
-    return None
+def _seeds(node: Node) -> Sequence[int]:
+    if node.items is None:
+        count = _said(node, int)
+        if type(count) is not int or not 1 <= count <= MOST_RUNS:
+            raise SizeError(
+                f"{node.place}: seeds is {shown(count)}; a count from 1 to {MOST_RUNS:,}, or a list"
+            )
+        return range(count)
+    if not node.items:
+        _refuse(node.place, "seeds is an empty list: no run is left")
+    return [value("seed", inner) for inner in node.items]
 
 
 def _grid(node: Node, baseline: Entry) -> Grid:
     if node.fields is None:
-        refuse(node.place, "a grid is a mapping of fields to lists, such as `width: [32, 64]`")
+        _refuse(node.place, "a grid is a mapping of fields to lists, such as `width: [32, 64]`")
+    axes: list[list[Entry]] = []
+    owner: dict[str, str] = {}
     for name, inner in node.fields.items():
         _check_field(name, inner, "grid")
-    axes = [_axis(name, inner) for name, inner in node.fields.items()]
-    owner: dict[str, str] = {}
-    given = set(baseline)
-    for axis in axes:
-        given |= set.intersection(*map(set, axis.entries))
-        for name in set().union(*axis.entries):
-            if (other := owner.setdefault(name, axis.name)) != axis.name:
-                refuse(
-                    axis.place,
-                    f"the entries of {axis.name} set {name}, which those of {other} set"
+        axes.append(_axis(name, inner))
+        for field in set().union(*axes[-1]):
+            if (other := owner.setdefault(field, name)) != name:
+                _refuse(
+                    inner.place,
+                    f"the entries of {name} set {field}, which those of {other} set"
                     " as well; a field varies in one place",
                 )
-    _check_needed(given, node, "as a list here")
-    return Grid(baseline, axes)
+    return Grid(node.place, baseline, axes)
 
 
-def _check_needed(given: set[str] | Entry, node: Node, where: str) -> None:
-    for name in NEEDED:
-        if name not in given:
-            refuse(node.place, f"{name} is not set; put it under `baseline:` or {where}")
-
-
-def _axis(name: str, node: Node) -> Axis:
+def _axis(name: str, node: Node) -> list[Entry]:
     if node.items is None:
         advice = (
-            f"; write {name}: [{node.text[:60]}], or put it under `baseline:`" if node.text else ""
+            f"; write {name}: [{node.text[:MOST_SHOWN]}], or put it under `baseline:`"
+            if node.text
+            else ""
         )
-        refuse(node.place, f"in a grid {name} has a list of values{advice}")
+        _refuse(node.place, f"in a grid {name} has a list of values{advice}")
     if not node.items:
-        refuse(node.place, f"{name} is an empty list: the grid has no run")
-    entries: list[Entry] = []
-    places: dict[frozenset[tuple[str, Any]], str] = {}
-    for inner in node.items:
-        entry = _axis_entry(name, inner, flow=node.bare)
-        what = frozenset(_values(entry).items())
-        if what in places:
-            first = within(places[what])
-            refuse(inner.place, f"this entry of {name} stands twice; it is in {first} already")
-        places[what] = inner.place
-        entries.append(entry)
-    return Axis(name, node.place, entries)
+        _refuse(node.place, f"{name} is an empty list: the grid has no run")
+    return [_axis_entry(name, inner, flow=node.bare) for inner in node.items]
 
 
 def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:
     if node.fields is not None:
         entry = _entry(node, f"an entry of {name}")
         if name not in entry:
-            refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
+            _refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
         return entry
     try:
         return {name: Given(value(name, node), node.place)}
@@ -339,14 +420,14 @@ def _check_field(name: str, node: Node, where: str) -> None:
     """Raises UnknownNameError for a name that is no field of a run."""
     if name in ("seed", "seeds"):
         said = "seeds stand beside `baseline:` and `grid:`, as `seeds:` with a count or list"
-        refuse(node.named, said)
-    with placed(node.named):
+        _refuse(node.named, said)
+    with _placed(node.named):
         if name in FAMILIAR:
             raise UnknownNameError(
                 f"unknown field '{name}' in {where}. Did you mean '{FAMILIAR[name]}'?"
             )
         if name not in FIELDS:
-            raise UnknownNameError.of("field", name[:60], FIELDS, where=f" in {where}")
+            raise UnknownNameError.of("field", name[:MOST_SHOWN], FIELDS, where=f" in {where}")
 
 
 def value(name: str, node: Node) -> Any:
@@ -354,7 +435,7 @@ def value(name: str, node: Node) -> Any:
     with the place, for one of another type, one out of its range, and a text that does not parse.
     """
     known: dict[str, Any] = {"architecture": "full", "task": "eva:n=4,V=4", "seed": 0}
-    with placed(node.place):
+    with _placed(node.place):
         found = getattr(Run(**known | {name: _said(node, HINTS[name])}), name)
         if name == "architecture":
             Architecture.parse(found)
