@@ -88,7 +88,7 @@ def _show(key: str, store: Path) -> Told:
 
 
 def _export(files: list[Path], asked: Asked) -> Told:
-    """All runs as one table, with typed columns; parquet needs the extra "export"."""
+    """All runs as one table."""
     store, sweep, status = asked.store, asked.sweep, asked.status
     out, *others = files
     if out.suffix == PAGE:
