@@ -113,7 +113,7 @@ def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]
             Rate(learning_rate=rate, trials=tuple(sorted(rates[rate], key=lambda one: one.seed)))
             for rate in sorted(rates)
         ),
-        flops_per_token=forward_flops(first, pairs[0][1].parameters).total // tokens,
+        flops_per_token=forward_flops(first, pairs[0][1].parameters) // tokens,
         cache_bits=first.stack.cache_bits(tokens),
     )
 

@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from separatrix.core.errors import SizeError
 from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.flops import Flops, forward_flops, training_flops
+from separatrix.training.flops import forward_flops
 
 RUN = Run(
     architecture="full*2 @ heads=2, head_dim=16",
@@ -42,7 +41,7 @@ def built(run: Run) -> Model:
     return Model(config).reset(torch.Generator().manual_seed(0))
 
 
-def counted(run: Run) -> tuple[int, Flops]:
+def counted(run: Run) -> tuple[int, int]:
     """PyTorch's count of a forward pass over one prompt, and ours."""
     model = built(run)
     tokens, _ = parse_task(run.task).sample(1, np.random.default_rng(0))
@@ -55,12 +54,10 @@ def counted(run: Run) -> tuple[int, Flops]:
 def test_by_hand() -> None:
     """Maps of 32 x 32, scores and sums of values of t tokens, MLPs of 48, 8 answers."""
     _, ours = counted(RUN)
-    assert ours == Flops(
-        maps=2 * (4 * 32 * 32) * 2 * TOKENS,
-        mixing=2 * sum(4 * 2 * 16 * t for t in range(1, TOKENS + 1)),
-        mlp=2 * (2 * 32 * 48) * 2 * TOKENS,
-        head=32 * 8 * 2 * 32,
-    )
+    maps = 2 * (4 * 32 * 32) * 2 * TOKENS
+    mixing = 2 * sum(4 * 2 * 16 * t for t in range(1, TOKENS + 1))
+    mlp = 2 * (2 * 32 * 48) * 2 * TOKENS
+    assert ours == maps + mixing + mlp + 32 * 8 * 2 * 32
 
 
 @pytest.mark.parametrize(
@@ -80,7 +77,7 @@ def test_where_pytorch_counts_everything(spec: str, heads: int, change: dict[str
     tokens = run.length + 1
     masked = 4 * heads * 16 * (tokens * (tokens - 1) // 2)
     convolved = 2 * 4 * (3 * 32) * tokens if "conv" in spec else 0
-    assert theirs == ours.total + masked - convolved
+    assert theirs == ours + masked - convolved
 
 
 @pytest.mark.parametrize(
@@ -102,30 +99,4 @@ def test_where_pytorch_counts_everything(spec: str, heads: int, change: dict[str
 def test_other_mechanisms_come_near(spec: str) -> None:
     """Recurrences are declared token by token, and computed in chunks with more operations."""
     theirs, ours = counted(replace(RUN, architecture=spec))
-    assert ours.maps + ours.mlp + ours.head < 1.05 * theirs
-    assert 0.5 < ours.total / theirs < 1.2
-
-
-def test_a_long_prompt_is_counted_in_stretches() -> None:
-    """Scores of full attention grow in a line, so that middles of stretches are nearly exact."""
-    run = replace(RUN, task="parity:n=9999")
-    found = forward_flops(run, 10**6).mixing
-    exact = 2 * 4 * 2 * 16 * (10_000 * 10_001 // 2)
-    assert found == pytest.approx(exact, rel=1e-4)
-    # and quickly, however long
-    assert forward_flops(replace(RUN, task="parity:n=999999999999"), 10**15).mixing > exact
-
-
-def test_training_takes_three_forward_passes_of_every_prompt() -> None:
-    run = replace(RUN, task="parity:n=16", steps=100, batch=8, curriculum=("n=4@10", "n=8@30"))
-    parameters = sum(p.numel() for p in built(run).parameters())
-    small, middle, whole = (
-        forward_flops(run, parameters, parse_task(f"parity:n={n}")).total for n in (4, 8, 16)
-    )
-    assert small < middle < whole
-    assert training_flops(run, parameters) == 3 * 8 * (10 * small + 20 * middle + 70 * whole)
-
-
-def test_a_model_of_no_maps() -> None:
-    with pytest.raises(SizeError, match="maps of its mixers"):
-        forward_flops(RUN, 100)
+    assert 0.5 < ours / theirs < 1.2
