@@ -78,10 +78,9 @@ def session(store: Store, keys: list[str], packs: list[Pack], luck: random.Rando
         return work(piece)
 
     def told(snapshot: Snapshot) -> None:
-        assert snapshot.waiting >= 0
         if luck.random() < 0.01:
             raise KeyboardInterrupt
-        if len(engine.taken) > MOST or not snapshot.running:
+        if len(engine.taken) > MOST or not snapshot.counts.get("running"):
             store.release("other")
 
     engine = InPlace(disturbed, luck.randrange(1, 4), lambda ticket, piece: luck.random() < share)

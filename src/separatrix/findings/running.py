@@ -44,8 +44,7 @@ def run(
     """
     cells = experiment.cells()
     own = {"store": store, "name": experiment.name, "workers": workers, "device": device}
-    called = {run.key: str(one.labels.get("cell", "")) for one in cells for run in one.runs}
-    sweep(runs_of(cells), called=called, **own, **where)
+    sweep(runs_of(cells), **own, **where)
     with Store.read(store) as kept:
         rows = {row.key: row for row in kept.rows(experiment.name)}
     return tabled(experiment, cells, rows, cores=workers or cores(), device=device)

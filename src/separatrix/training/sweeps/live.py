@@ -6,24 +6,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from separatrix.core.document.cells import accuracy, duration
 from separatrix.core.progress import EVERY, HINT, shortened
 from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, cost
 from separatrix.training.sweeps.cells import cells, label, varied
+from separatrix.training.sweeps.schema import ENDED
 from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A cell at one moment."""
 
     label: str
@@ -33,13 +32,9 @@ class Line:
     """Of all processes on the store."""
     step: int = 0
     """The furthest of those being trained."""
-    accuracy: float | None = None
-    """The best of those being trained, on the prompts they trained on."""
     right: int | None = None
     """Right answers of the best ended run, of `due` in fresh instances."""
     due: int | None = None
-    rate: float | None = None
-    """The learning rate of that run."""
 
     @property
     def best(self) -> float:
@@ -47,19 +42,11 @@ class Line:
         return -1.0 if self.right is None or not self.due else self.right / self.due
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """A sweep at one moment. Runs are counted, and each stands under one word."""
+class Snapshot(NamedTuple):
+    """A sweep at one moment."""
 
-    total: int
-    waiting: int = 0
-    running: int = 0
-    """Claimed by this process."""
-    elsewhere: int = 0
-    """Claimed by another process on the same store."""
-    done: int = 0
-    diverged: int = 0
-    failed: int = 0
+    counts: Mapping[str, int]
+    """Of runs, each under one word: its status, or "elsewhere", claimed by another process."""
     steps: int
     """Model-steps since the start, whoever computed them: steps, summed over models."""
     rate: float
@@ -71,32 +58,27 @@ class Snapshot:
     cells: tuple[Line, ...]
 
     @property
-    def ended(self) -> int:
-        return self.done + self.diverged + self.failed
+    def total(self) -> int:
+        return sum(self.counts.values())
 
     @property
-    def best(self) -> Line | None:
-        """The cell with the best ended run."""
-        found = max(self.cells, key=lambda line: line.best, default=None)
-        return None if found is None or found.right is None else found
+    def ended(self) -> int:
+        return sum(self.counts.get(word, 0) for word in ENDED)
 
 
 class Watch:
     """Looks at some runs of a store again and again."""
 
     def __init__(
-        self, store: Store, packs: Sequence[Pack], owner: str, runs: Mapping[Run, str] | None = None
+        self, store: Store, packs: Sequence[Pack], owner: str, runs: Iterable[Run]
     ) -> None:
-        """`packs` are still to train. `runs` are watched, each with its cell's name or ""; without
-        them those of the packs.
-        """
-        runs = runs or dict.fromkeys((run for pack in packs for run in pack.runs), "")
+        """`packs` are still to train, and `runs` are watched."""
         found = cells(runs)
         names = varied(found)
         costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
         self._store = store
         self._owner = owner
-        self._labels = [runs[own[0]] or label(cell, names) for cell, own in found.items()]
+        self._labels = [label(cell, names) for cell in found]
         self._said: list[str] = []
         store.watch(
             (run.key, number, costs.get(run.key, 0.0))
@@ -117,15 +99,13 @@ class Watch:
         counts, lines = self._store.standing(self._owner)
         steps = sum(done for _, _, done, _ in counts)
         left = sum(cost for _, _, _, cost in counts)
-        said = tuple(self._said)
-        self._said.clear()
+        said, self._said = tuple(self._said), []
         before, to_do = self._before = self._before or (steps, left)
         spent, did = time.monotonic() - self._start, to_do - left
         # at the pace so far, as if others stopped as early as those that are done
         longer = spent / did * left if did > 0 else None
         return Snapshot(
-            total=sum(count for _, count, *_ in counts),
-            **{status: count for status, count, *_ in counts},
+            counts={word: count for word, count, *_ in counts},
             steps=steps - before,
             # a run that is tried again begins anew
             rate=max(0, steps - before) / spent if spent else 0.0,
@@ -165,7 +145,7 @@ def headline(title: str, snapshot: Snapshot) -> str:
     """Counts, pace and time left in one line."""
     parts = [f"{title}: {snapshot.ended:,}/{snapshot.total:,} runs"]
     for word in ("running", "elsewhere", "diverged", "failed"):
-        if count := getattr(snapshot, word):
+        if count := snapshot.counts.get(word):
             parts.append(f"{count:,} {word}")
     if snapshot.rate:
         parts.append(f"{snapshot.rate:,.0f} model-steps/s")
@@ -186,9 +166,7 @@ def _now_and_then(title: str) -> Told:
         before, over = over, snapshot.ended == snapshot.total
         if (over and not before) or now - said >= EVERY:
             said = now
-            best = snapshot.best
-            right = best and f"   best run {accuracy(best.right, best.due)} ({best.label})"
-            print(f"{headline(title, snapshot)}{right or ''}", file=sys.stderr, flush=True)
+            print(headline(title, snapshot), file=sys.stderr, flush=True)
 
     return told
 
@@ -204,7 +182,7 @@ def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
     full = round(BAR * snapshot.ended / max(1, snapshot.total))
     bar = "#" * full + "-" * (BAR - full)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("cell", "runs", "now", "best", "at rate"):
+    for heading in ("cell", "runs", "now", "best"):
         # where there is too little room, the name is cut, and no number
         table.add_column(heading, no_wrap=heading != "cell")
     room = max(1, console.height - OTHER_LINES)
@@ -214,18 +192,10 @@ def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
         table.add_row(
             Text(line.label, no_wrap=True, overflow="ellipsis"),
             f"{line.ended}/{line.total}",
-            _now(line),
+            f"{line.running} at step {line.step:,}" if line.running else "",
             accuracy(line.right, line.due),
-            "" if line.rate is None else f"{line.rate:g}",
         )
     hidden = len(lines) - room
     more = [Text(f"{hidden:,} cell{'s' * (hidden > 1)} more")] if hidden > 0 else []
     head = Text(f"{bar}  {headline(shortened(title), snapshot)}")
     return Group(head, table, *more, Text(HINT, style="dim"))
-
-
-def _now(line: Line) -> str:
-    if not line.running:
-        return ""
-    right = "" if line.accuracy is None else f", {line.accuracy:.0%}"
-    return f"{line.running} at step {line.step:,}{right}"

@@ -325,8 +325,7 @@ class Reading:
         """How the watched runs (`Store.watch`) stand. By status: how many they are, their steps,
         and what their rest costs; where another owner has claimed them, they are "elsewhere". By
         number of their cell: how many they are, have ended and are trained, the most steps of one
-        being trained, and the best accuracy by newest metrics; right, due and learning rate of the
-        best that is done and not damaged.
+        being trained; right and due of the best that is done and not damaged.
         """
         watched = "FROM watched JOIN runs ON runs.id = watched.run"
         with self._database.reading() as connection:
@@ -338,16 +337,11 @@ class Reading:
                 (owner,),
             )
             cells = connection.execute(
-                f"WITH now AS (SELECT line, max(accuracy) AS share {watched} JOIN metrics"
-                " ON metrics.run = runs.id"
-                " AND metrics.step = (SELECT max(step) FROM metrics WHERE run = runs.id)"
-                f" WHERE status = '{RUNNING}' GROUP BY line),"
-                f" best AS (SELECT line, answered, due, learning_rate, max({_ACCURACY}) {watched}"
+                f"WITH best AS (SELECT line, answered, due, max({_ACCURACY}) {watched}"
                 f" WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line)"
                 f" SELECT line, count(*), sum(status IN {ENDED}), sum(status = '{RUNNING}'),"
-                f" max(iif(status = '{RUNNING}', step, 0)), share, best.answered, best.due,"
-                f" best.learning_rate {watched} LEFT JOIN now USING (line)"
-                " LEFT JOIN best USING (line) GROUP BY line ORDER BY line"
+                f" max(iif(status = '{RUNNING}', step, 0)), best.answered, best.due"
+                f" {watched} LEFT JOIN best USING (line) GROUP BY line ORDER BY line"
             )
             return counts.fetchall(), cells.fetchall()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -48,17 +48,17 @@ def run_sweep(
     slice_seconds: float = 20.0,
     told: Told | None = None,
     imports: Sequence[str] = (),
-    watched: Mapping[Run, str] | None = None,
+    watched: Sequence[Run] = (),
 ) -> Snapshot:
     """Trains every run of `packs` that has not ended, in slices of about `slice_seconds`, and
     returns when each has: also those that another process on the same store holds. `told` hears of
-    the runs `watched`, by the names of their cells, or else of those of `packs`.
+    the runs `watched`, or else of those of `packs`.
 
     A run whose work raises, or that loses LOSSES + 1 workers in a row, is marked failed. Ctrl-C
     and SIGTERM release what is claimed and raise KeyboardInterrupt, or SystemExit. Raises
     StoreError where the store cannot be written any more, and what the engine raises.
     """
-    watch = Watch(store, packs, owner, watched)
+    watch = Watch(store, packs, owner, watched or [run for pack in packs for run in pack.runs])
     with Stopping() as stopping:
         sweep = _Sweep(store, engine, owner, watch, slice_seconds, told, tuple(imports))
         # the longest first, so that the end is not one long run

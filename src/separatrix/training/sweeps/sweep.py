@@ -45,13 +45,11 @@ def sweep(
     retry: bool = False,
     fresh: bool = False,
     show: bool = True,
-    called: Mapping[str, str] = {},
 ) -> Summary:
     """Trains what the store does not have yet of a sweep, and returns what all its runs show.
 
     Interrupted, or killed, the same call goes on. `retry` tries failed runs again, and `fresh`
     trains again what another version of the code has trained. An `engine` of one's own stays open.
-    `called`: a run's key -> the name by which its cell is shown.
 
     Raises SpecError, UnknownNameError or SizeError for a sweep that is wrong, StoreError for a
     store that cannot be used, and EngineError where there is nothing to compute with.
@@ -87,7 +85,7 @@ def sweep(
                     owner=owner,
                     slice_seconds=slice_seconds,
                     told=told,
-                    watched={run: called.get(run.key, "") for run in wanted.runs},
+                    watched=wanted.runs,
                     imports=modules,
                 )
         return summary(wanted.name, kept.path, keys)
