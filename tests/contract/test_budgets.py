@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (4_965, 4_000),
     "proofs": (10_039, 6_200),
     "checks": (2_747, 2_600),
-    "training": (6_130, 3_800),
+    "training": (5_833, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_022, 4_000),
+    "cli": (8_018, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -210,9 +210,6 @@ def _cell_data(cell: Measured) -> dict[str, Any]:
             "chosen_from": [rate.learning_rate for rate in cell.rates],
             "chosen_by": "median accuracy over the same seeds",
             "held_out": _spread_data(cell.held_out_accuracy),
-            "held_out_seeds": [
-                one._asdict() | {"accuracy": float(one.accuracy)} for one in cell.held_out
-            ],
         },
     }
 

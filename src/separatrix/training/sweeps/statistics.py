@@ -159,14 +159,6 @@ def _spread(right: Numbers, due: Numbers) -> Spread | None:
     return Spread(median=(low + high) / 2, least=least, most=most)
 
 
-class HeldOut(NamedTuple):
-    """A seed, the rate that the other seeds chose, and the seed's accuracy at that rate."""
-
-    seed: int
-    learning_rate: float
-    accuracy: Fraction
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """A cell: a stack on a task with everything but seed and learning rate the same."""
@@ -196,24 +188,14 @@ class Measured:
         return max((rate for rate in self.rates if rate.seeds), key=merit, default=None)
 
     @property
-    def held_out(self) -> tuple[HeldOut, ...]:
-        """For each seed, the rate that the other seeds would have chosen. Empty where there is
-        nothing to choose, or only one seed to choose with.
-        """
-        columns = (column.tolist() for column in self._held_out)
-        return tuple(
-            HeldOut(seed, self.rates[rate].learning_rate, Fraction(right, due))
-            for seed, rate, right, due in zip(*columns, strict=True)
-        )
-
-    @property
     def held_out_accuracy(self) -> Spread | None:
-        return _spread(*self._held_out[2:])
+        return _spread(*self.held_out[2:])
 
     @cached_property
-    def _held_out(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Seeds, the places of the rates that the other seeds chose, and right answers of those due
-        there.
+    def held_out(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """For each seed the rate, by its place, that the other seeds would have chosen, and right
+        answers of those due there. Empty where there is nothing to choose, or only one seed to
+        choose with.
         """
         found = [rate.ended for rate in self.rates]
         seeds = np.unique(np.concatenate([each.seeds for each in found]))

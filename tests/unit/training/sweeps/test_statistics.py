@@ -130,6 +130,15 @@ def hundredths(spread: Spread | None) -> tuple[Fraction, Fraction, Fraction]:
     return 100 * spread.median, 100 * spread.least, 100 * spread.most
 
 
+def held_out(cell: Measured) -> list[tuple[int, float, Fraction]]:
+    """Seeds, the rates that the others chose, and the accuracies there."""
+    columns = (column.tolist() for column in cell.held_out)
+    return [
+        (seed, cell.rates[rate].learning_rate, Fraction(right, due))
+        for seed, rate, right, due in zip(*columns, strict=True)
+    ]
+
+
 def test_by_hand() -> None:
     cell = only(one({1e-3: (90, 80, 10), 1e-2: (70, 95, 85)}))
     assert [rate.learning_rate for rate in cell.rates] == [1e-3, 1e-2]
@@ -137,10 +146,10 @@ def test_by_hand() -> None:
     assert hundredths(cell.rates[0].accuracy) == (80, 10, 90)
     assert hundredths(cell.rates[1].accuracy) == (85, 70, 95)
     # without seed 0: medians 45 and 90; without 1: 50 and 77.5; without 2: 85 and 82.5
-    assert [(one.seed, one.learning_rate, 100 * one.accuracy) for one in cell.held_out] == [
-        (0, 1e-2, 70),
-        (1, 1e-2, 95),
-        (2, 1e-3, 10),
+    assert held_out(cell) == [
+        (0, 1e-2, Fraction(70, 100)),
+        (1, 1e-2, Fraction(95, 100)),
+        (2, 1e-3, Fraction(10, 100)),
     ]
     assert hundredths(cell.held_out_accuracy) == (70, 10, 95)
     assert cell.chance == Fraction(1, 128)
@@ -160,7 +169,7 @@ def test_seeds_that_diverged_failed_or_wait() -> None:
     assert (high.accuracy, high.solved_interval, high.unfinished) == (None, None, 2)
     assert cell.best is low
     # for each seed that ended there is one rate with others to choose it by
-    assert [one.seed for one in cell.held_out] == [0, 1, 2, 3]
+    assert cell.held_out[0].tolist() == [0, 1, 2, 3]
 
 
 def test_how_many_seeds_solve_it() -> None:
@@ -170,7 +179,7 @@ def test_how_many_seeds_solve_it() -> None:
     low, high = map(float, cell.rates[0].solved_interval or ())
     assert (low, high) == (pytest.approx(0.3755, abs=1e-4), pytest.approx(0.9638, abs=1e-4))
     # nothing was chosen, so that nothing is held out
-    assert cell.held_out == ()
+    assert held_out(cell) == []
     # of one seed there is no share of seeds
     alone = only(one({1e-3: (100,)})).rates[0]
     assert (alone.solved, alone.seeds, alone.solved_interval) == (1, 1, None)
@@ -200,9 +209,9 @@ def test_no_choice_flatters_what_is_held_out() -> None:
             repeats="",
         )
         assert cell.best is not None
-        assert len(cell.held_out) == 3
+        assert len(held_out(cell)) == 3
         shown += sum(o.accuracy for o in ended(cell.best).values()) / 3
-        apart += sum((one.accuracy for one in cell.held_out), Fraction(0)) / 3
+        apart += sum((reached for *_, reached in held_out(cell)), Fraction(0)) / 3
     assert apart / len(cases) == Fraction(1, 2)
     assert shown / len(cases) > Fraction(3, 5)
 
@@ -250,8 +259,7 @@ def test_what_is_held_out_by_definition() -> None:
         )
         cell = Measured(label="", run=RUN, rates=rates, proved=None, repeats="")
         expected = held_out_by_definition(cell)
-        found = [(one.seed, one.learning_rate, one.accuracy) for one in cell.held_out]
-        assert found == expected
+        assert held_out(cell) == expected
         assert cell.held_out_accuracy == Spread.of([value for *_, value in expected])
         for rate in rates:
             own = ended(rate).values()
