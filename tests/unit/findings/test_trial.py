@@ -135,19 +135,12 @@ def plan(seconds: float, ended: int = 0) -> Plan:
         name="trial",
         runs=28,
         ended=ended,
-        cells=4,
-        varied=(),
-        seeds=10,
-        learning_rates=3,
         packs=4,
         members=(6, 8),
         parameters=(5000, 9000),
-        steps=1,
-        flops=1,
         workers=2,
         device="cpu",
         seconds=seconds,
-        measured=2,
     )
 
 
