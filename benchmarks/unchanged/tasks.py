@@ -61,9 +61,8 @@ TASKS = expanded("""
 """Every kind of task at small sizes, in every form and with every shift."""
 
 TEXT_TASKS = expanded("""
-    multihop:k=2,n=15 multihop:k=3,n=23,style=steps multihop:k=4,n=144,facts=forward
-    multihop:k=2,n=25,template=mixed,facts=backward
-    multihop:k=2,n=25,template=family|places|work|boxes|books
+    multihop:k=2,n=15 multihop:k=3,n=23,style=steps multihop:k=4,n=144
+    multihop:k=2,n=25
     needles:length=80,keys=4 variables:length=80,chains=3,hops=1
 """)
 

@@ -52,7 +52,6 @@ from separatrix.tasks.audits.rows import (
     above,
     largest_above,
     standard_error,
-    uneven,
 )
 from separatrix.tasks.audits.run import _tokens
 from separatrix.tasks.text import TEXT_TASKS, TextItem, parse_text_task
@@ -107,22 +106,6 @@ def test_errors_by_hand() -> None:
         above(0, 400, Fraction(0)),
         above(1, 400, Fraction(0)),
     ] == [0, 0, inf]
-
-
-@pytest.mark.parametrize(("counts", "chi2"), [([50, 50], 0), ([40, 60], 4), ([30, 70], 16)])
-def test_two_answers_by_the_normal_distribution(counts: list[int], chi2: float) -> None:
-    """With one degree of freedom chi-square is the square of a normal number: its tail is exact."""
-    exact = NormalDist().inv_cdf(1 - 2 * (1 - NormalDist().cdf(chi2**0.5))) if chi2 else -inf
-    z = uneven(np.repeat([0, 1], counts), 2)
-    assert z == pytest.approx(exact, abs=0.15) if chi2 else z < -1.5
-
-
-def test_many_answers_by_the_exponential_distribution() -> None:
-    """Two degrees of freedom: P(chi-square > x) = exp(-x/2). Counts 20, 30, 40 give (100 + 0 +
-    100)/30 = 20/3.
-    """
-    exact = NormalDist().inv_cdf(1 - np.exp(-10 / 3))
-    assert uneven(np.repeat([0, 1, 2], [20, 30, 40]), 3) == pytest.approx(exact, abs=0.02)
 
 
 def test_the_largest_of_many_answers_is_no_surprise() -> None:

@@ -27,10 +27,9 @@ Ints = NDArray[np.int64]
 HALF = 2000
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZES = [
-    MultiHop(k=2, n=6, decoys=0),
-    MultiHop(k=2, n=13, facts="backward", template="places", decoys=0),
+    MultiHop(k=2, n=15),
     MultiHop(k=2, n=25),
-    MultiHop(k=2, n=27, facts="backward", template="places"),
+    MultiHop(k=2, n=27),
     MultiHop(k=3, n=35, style="steps"),
 ]
 
@@ -376,12 +375,6 @@ def ending(item: TextItem, rng: np.random.Generator) -> TextItem:
     )
 
 
-def worded(item: TextItem, _: np.random.Generator) -> TextItem | None:
-    """Facts about the oldest and the youngest only where the answer comes first of all."""
-    first = min(item.choices, key=item.prompt.index) == item.answer
-    return None if "est " in item.prompt and not first else item
-
-
 def linked_behind(item: TextItem, rng: np.random.Generator) -> TextItem:
     """The last fact of the chain asked for stands behind the one before it."""
     facts = [fact for fact in facts_of(item)[0] if fact != item.steps[-1]]
@@ -389,8 +382,8 @@ def linked_behind(item: TextItem, rng: np.random.Generator) -> TextItem:
     return with_facts(item, [*facts[:place], item.steps[-1], *facts[place:]])
 
 
-SMALL = MultiHop(k=2, n=12, decoys=0)
-LONG = MultiHop(k=3, n=12, decoys=0)
+SMALL = MultiHop(k=2, n=25)
+LONG = MultiHop(k=3, n=28)
 LEAKS: list[tuple[MultiHop, Spoil, tuple[str, ...]]] = [
     (
         SMALL,
@@ -409,8 +402,6 @@ LEAKS: list[tuple[MultiHop, Spoil, tuple[str, ...]]] = [
         (
             "last in the text",
             "place among the candidates",
-            "sentence",
-            "next after the subject",
             "all places together",
         ),
     ),
@@ -429,8 +420,7 @@ LEAKS: list[tuple[MultiHop, Spoil, tuple[str, ...]]] = [
     (SMALL, alphabetical, ("by alphabet", "all places together")),
     (SMALL, frequent, ("an answer before", "words around it, its letters")),
     (SMALL, ending, ("words around it, its letters",)),
-    (MultiHop(k=1, n=4, template="family", decoys=0), worded, ("words of the prompt",)),
-    (LONG, linked_behind, tuple(ONE_HOP)),
+    (LONG, linked_behind, ("next after the thing one hop on",)),
 ]
 
 
@@ -450,11 +440,7 @@ def test_leaky_variants_are_caught(task: MultiHop, spoil: Spoil, caught: tuple[s
 
 def test_the_solution_is_far_above_chance() -> None:
     """The probes that follow one hop are no straw men: with two hops, what stands nearest to the
-    other mention of that thing is mostly right.
+    other mention of that thing is right where no decoy was followed.
     """
-    view = draw(SMALL, 1000, np.random.default_rng(2))
-    found = (
-        guess(ONE_HOP["nearest to the thing one hop on"](view)[view.test], view.rng)
-        == view.right[view.test]
-    )
-    assert found.mean() > 0.6
+    view = draw(SMALL, 4000, np.random.default_rng(2))
+    assert above(view, ONE_HOP["nearest to the thing one hop on"], float(SMALL.chance))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from separatrix.tasks import IsTree
-from separatrix.tasks.audits.shortcuts.shapes import _without_leaves
+from separatrix.tasks.audits.shortcuts import _without_leaves
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.istree import groups
 

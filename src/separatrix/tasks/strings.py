@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from fractions import Fraction
 from typing import ClassVar
 
@@ -75,9 +74,9 @@ class Equality(Strings):
     What remains are other fingerprints, which no sampler avoids: ones at places modulo M + 1
     ("larger moduli"); bags of more neighbours, of which there are more kinds than places; log2 n
     random bits and as many of memory check equality nearly always, and so do fixed sums such as
-    that of i^4 u_i. 2^(f+1) places differ, so that comparing one u_i with v_i ("compared") is right
-    with probability 1/2 + 2^f/n on average, and at the best place with that of its level. Boosted
-    trees compare many: fitted to 4,000, 0.99 at n = 24 and 64, 0.91 at n = 48.
+    that of i^4 u_i. 2^(f+1) places differ, so that comparing one u_i with v_i is right with
+    probability 1/2 + 2^f/n on average. Boosted trees compare many: fitted to 4,000, 0.99 at n = 24
+    and 64, 0.91 at n = 48.
 
     n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of
     unequal bits exchanged. So v is as uniform as u, both have the same ones under both answers, and
@@ -100,7 +99,7 @@ class Equality(Strings):
             "where u and v differ, v is a uniform other string with as many ones, most places apart"
         )
     }
-    shortcuts = ("halves", "moduli", "larger moduli", "compared")
+    shortcuts = ("halves", "moduli", "larger moduli")
     grid = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
     first = "the first string"
@@ -118,10 +117,8 @@ class Equality(Strings):
 
     def level(self, probe: str) -> Fraction:
         """1 where there are two tokens that are seen, for bags of neighbours that a short string
-        has no room to hide and for moduli that are not hidden; what the best place compared gives.
+        has no room to hide and for moduli that are not hidden.
         """
-        if probe == "compared":
-            return (1 + self._often_different) / 2
         seen = ("larger moduli", *(("halves",) if self.n < _LEAST_HIDDEN else ()))
         seen += ("counts", "last tokens") if self.n == 1 else ()
         return Fraction(1) if probe in seen else self.chance
@@ -153,16 +150,6 @@ class Equality(Strings):
         for more in self._hiding[1]:
             starts += [(start + more, 1 - kind) for start, kind in starts]
         return starts
-
-    @property
-    def _often_different(self) -> Fraction:
-        """Under answer 0, how often the place differs that does so most often."""
-        if self.n < _LEAST_FRAGMENTS:
-            return Fraction(min(2, self.n), self.n)
-        choices = self.n - self._starts[-1][0] - self._width + 1
-        places = sorted(start + more for start, _ in self._starts for more in (0, 1))
-        most = max(bisect_left(places, at + choices) - at_of for at_of, at in enumerate(places))
-        return Fraction(most, choices)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         equal = rng.integers(2, size=batch)
@@ -241,7 +228,7 @@ class Disjointness(Strings):
     noise. It is the most for odd places less even ones: under answer 0 both sums are moved alike,
     under answer 1 to opposite sides. Both are about normal, of variance 2n/9 each and covariance
     -n/9, so that the best guess from them gains 2.27/n; 0.60 was measured for the product at n =
-    16, 0.53 at n = 64. A gain of 5/(2n) is allowed.
+    16, 0.53 at n = 64.
 
     Boosted trees see u_i = v_i = 1 in two splits, which is the task itself: 0.81 at n = 16, 0.72 at
     n = 32, nothing at n = 256.
@@ -262,7 +249,7 @@ class Disjointness(Strings):
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"
     }
-    shortcuts = ("quarters", "sign products")
+    shortcuts = ("sign products",)
     grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     first = "the first set"
@@ -275,11 +262,6 @@ class Disjointness(Strings):
     def layout(self) -> Layout:
         """Two runs: the first set holds all elements, the second none or one."""
         return self._laid(TwoRuns(1, 0, self.n, 2 * self.n), Growth("sets of n elements", 2))
-
-    def level(self, probe: str) -> Fraction:
-        """Chance, and the gain that counts at odd and at even places may bring together."""
-        gain = Fraction(5, 2 * self.n) if probe == "quarters" else Fraction(0)
-        return min(Fraction(1), self.chance + gain)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)

@@ -11,7 +11,7 @@ from separatrix.core.errors import SizeError
 from separatrix.tasks import CGram, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.rows import above
-from separatrix.tasks.audits.shortcuts.lookups import near_misses
+from separatrix.tasks.audits.shortcuts import near_misses
 
 
 def test_the_table_of_the_module() -> None:

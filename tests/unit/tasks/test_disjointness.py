@@ -13,7 +13,6 @@ import pytest
 from support.each import each
 
 from separatrix.tasks import Disjointness
-from separatrix.tasks.audits.shortcuts.shapes import quarters
 
 Prompt = tuple[int, ...]
 
@@ -59,19 +58,6 @@ def test_the_sampler_follows_its_description(n: int, shift: str) -> None:
         for prompt, p in expected.items()
     )
     assert chi2 < len(expected) - 1 + 5 * (2 * (len(expected) - 1)) ** 0.5
-
-
-def test_odd_places_less_even_ones_gain_what_the_level_allows() -> None:
-    """The product of both halves' sums with alternating signs, which the audit's probe sees first:
-    0.55 at least at n = 16, within the level that the normal law gives.
-    """
-    task = Disjointness(n=16)
-    tokens, targets = task.sample(8000, np.random.default_rng(4))
-    sign = (-1) ** np.arange(16)
-    product = (tokens[:, :16] @ sign) * (tokens[:, 16:] @ sign)
-    assert (quarters(task, tokens)[:, 0] == product).all()
-    assert 0.55 < ((product < 0) == targets).mean() < task.level("quarters")
-    assert task.level("quarters") == Fraction(1, 2) + Fraction(5, 32)
 
 
 @each("n", [2, 3, 4, 5])

@@ -19,8 +19,7 @@ from separatrix.tasks import (
     parse_task,
 )
 from separatrix.tasks.audits import accuracies, audit
-from separatrix.tasks.audits.shortcuts import SHORTCUTS
-from separatrix.tasks.audits.shortcuts.lookups import expected_place, most_ways, suffixes
+from separatrix.tasks.audits.shortcuts import SHORTCUTS, expected_place, most_ways, suffixes
 from separatrix.tasks.measured import MEASURED, level, measured, rules, stated
 from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextTask
 

@@ -16,7 +16,7 @@ from support.two_sum import Distribution, says_nothing
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import ThreeSum, TwoSum, parse_task
-from separatrix.tasks.audits.shortcuts import shapes
+from separatrix.tasks.audits import shortcuts
 from separatrix.tasks.measured import level, rules
 
 
@@ -237,7 +237,7 @@ def test_levels_of_residues_are_near_what_they_were_measured_to_reach(sizes: str
 
 def test_ordered_choices_of_different_places_are_counted() -> None:
     """Three places of residue 0: 3! orders; and against every choice of rows of residues."""
-    counted = shapes._sums(np.array([[3, 0]]), 3, np.array([0]))
+    counted = shortcuts._sums(np.array([[3, 0]]), 3, np.array([0]))
     assert counted.tolist() == [6]
     rows = np.random.default_rng(0).integers(0, 5, (6, 5))
     often = np.stack([(rows == value).sum(axis=1) for value in range(5)], axis=1)
@@ -246,5 +246,5 @@ def test_ordered_choices_of_different_places_are_counted() -> None:
             sum(sum(chosen) % 5 == wanted for chosen in permutations(row, number))
             for row in rows.tolist()
         ]
-        counts = shapes._sums(often, number, np.full(6, wanted))
+        counts = shortcuts._sums(often, number, np.full(6, wanted))
         assert counts.tolist() == by_hand

@@ -34,15 +34,6 @@ def above(right: int, instances: int, level: Fraction) -> float:
     return 0.0 if excess <= 0 else inf
 
 
-def uneven(targets: Tokens, answers: int) -> float:
-    """Pearson's chi-square against uniform answers, as a normal deviate (Wilson, Hilferty 1931)."""
-    seen = np.bincount(targets, minlength=answers)
-    expected = len(targets) / answers
-    per_degree = float(((seen - expected) ** 2).sum() / expected) / (answers - 1)
-    spread = 2 / (9 * (answers - 1))
-    return (per_degree ** (1 / 3) - (1 - spread)) / sqrt(spread)
-
-
 def largest_above(targets: Tokens, answers: int, level: Fraction) -> float:
     """Standard errors of the most frequent of `answers` answers above `level` (Šidák)."""
     z = above(int(np.bincount(targets).max()), len(targets), level)
@@ -53,7 +44,7 @@ def largest_above(targets: Tokens, answers: int, level: Fraction) -> float:
 
 
 Finding = Literal["within", "above", "leak"]
-Test = Literal["accuracy", "correlation", "chi-square", "most frequent"]
+Test = Literal["accuracy", "correlation", "most frequent"]
 
 
 @dataclass(frozen=True, kw_only=True)

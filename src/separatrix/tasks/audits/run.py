@@ -34,7 +34,6 @@ from separatrix.tasks.audits.rows import (
     above,
     largest_above,
     standard_error,
-    uneven,
 )
 from separatrix.tasks.audits.shortcuts import SHORTCUTS, shortcut
 from separatrix.tasks.base.described import name_of
@@ -280,24 +279,15 @@ def _probed(
 
 
 def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
-    """All answers against the uniform distribution, or else the most frequent against chance."""
-    right = int(np.bincount(targets).max())
-    even = task.answers > 1 and task.chance * task.answers == 1
-    test: Test = "chi-square" if even else "most frequent"
-    z = uneven(targets, task.answers) if even else largest_above(targets, task.answers, task.chance)
-    sees = (
-        "nothing: are all answers equally frequent"
-        if even
-        else "nothing: is any answer more frequent than stated"
-    )
+    """The most frequent answer against chance."""
     return Row(
         probe=ANSWERS,
-        sees=sees,
-        right=right,
+        sees="nothing: is any answer more frequent than stated",
+        right=int(np.bincount(targets).max()),
         judged=len(targets),
         level=task.chance,
-        z=z,
-        test=test,
+        z=largest_above(targets, task.answers, task.chance),
+        test="most frequent",
         drawn=drawn,
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from inspect import cleandoc
+from textwrap import indent
 from typing import Any, ClassVar, Self, dataclass_transform
 
+from separatrix.core.document.terminal import wrap
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
 
@@ -172,7 +173,7 @@ class Words:
     @property
     def definition(self) -> str:
         """What is asked, by example and by rule: all that a solver needs."""
-        parts = (self.asks, textwrap.indent(self.table, "    "), self.rules)
+        parts = (self.asks, indent(self.table, "    "), self.rules)
         return "\n\n".join(part for part in parts if part)
 
 
@@ -186,19 +187,11 @@ def flowed(text: str) -> str:
 
 def wrapped(text: str, width: int = WIDTH) -> str:
     """A text in lines of at most `width` columns; indented lines are tables and stay whole."""
-    return "\n".join(_line(line, width) for line in text.split("\n"))
-
-
-def _line(line: str, width: int) -> str:
-    if line.startswith(" "):
-        return line
-    return textwrap.fill(
-        line,
-        width,
-        subsequent_indent="  " if _ITEM.match(f"\n{line}") else "",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines: list[str] = []
+    for line in text.split("\n"):
+        hanging = "  " if _ITEM.match(f"\n{line}") else ""
+        lines += [line] if line.startswith(" ") else wrap(line, width, hanging=hanging)
+    return "\n".join(lines)
 
 
 PLAIN = "none"

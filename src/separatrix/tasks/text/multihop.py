@@ -14,7 +14,6 @@ from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
 from separatrix.tasks.text.names import names, some_names
 from separatrix.tasks.text.templates import (
     HOLE,
-    MIXED,
     MOST_HOPS,
     TEMPLATES,
     Relation,
@@ -23,10 +22,9 @@ from separatrix.tasks.text.templates import (
 )
 
 _CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
-_ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
-"""How a fact's place grows with its hop."""
-_LEAST_CHAINS: Final = (2, 3)
-"""Without decoys, and with: of two chains a decoy tells the other end."""
+_LEAST_CHAINS: Final = 3
+"""Of two a decoy tells the other end."""
+_RELATIONS: Final = [one for template in TEMPLATES for one in template.relations]
 _NAME: Final = re.compile(r"\b(?!The\b)[A-Z][a-z]+\b")
 
 
@@ -75,32 +73,26 @@ class MultiHop(TextTask):
     chain leads on, by a fact that is not asked for; facts left over are of that relation too, about
     other things. The candidates are the m ends of chains: the objects of the relation asked for
     last. Style "direct" asks for the answer, "steps" for the facts of the chain in order and then
-    the answer. The facts stand in any order ("shuffled"), all those of the first hop first
-    ("forward"), or all those of the last hop first, as in L-SeqComp ("backward").
-
-    With decoys=0 the chains stand alone, as many as m = floor(n / k), and the n mod k facts left
-    over form one more, which stops short.
+    the answer.
 
     Words decide: who takes one decoy, or does not stop after k hops, has a wrong answer; a second
     decoy leads back to the chain asked for once in m - 1 times. Who takes either of the two facts k
     times, whatever they say, has 2^k ways to go, each right with probability 1/m + (1 - 1/m) ((m -
-    2)/(2m - 2))^k, which is the level of "ends": 0.31 at k = 2, n = 25, 0.19 at k = 3, n = 56. Some
-    end at one thing, which "most ways" was measured to gain from. No other shortcut: take any hop
-    and hide which subject of it belongs to which object by the relation asked for, and show
-    everything else. The joining is uniform among those that agree with no decoy, so that every
-    candidate but the one that the decoy of that hop leads to is as likely. Whoever does not follow
-    every hop is right with probability 1/(m - 1) at best, without decoys 1/m.
+    2)/(2m - 2))^k: 0.31 at k = 2, n = 25, 0.19 at k = 3, n = 56. Some end at one thing, which "most
+    ways" was measured to gain from. No other shortcut: take any hop and hide which subject of it
+    belongs to which object by the relation asked for, and show everything else. The joining is
+    uniform among those that agree with no decoy, so that every candidate but the one that the decoy
+    of that hop leads to is as likely. Whoever does not follow every hop is right with probability
+    1/(m - 1) at best.
 
-    Drawn: 1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there
-    are names for.
+    Drawn: 1 <= k <= 8 hops and 3 (2k + 1) <= n facts, at most as many as there are names for.
 
-    Every instance draws a template (mixed: a uniform one of all), then k + 1 of its stages that
-    follow one another, by a fair coin each which of its two relations is asked for, then different
-    uniform names for all that the chains lead through. The first chain is the one asked for. Decoys
-    join the subjects of a hop to its objects in a uniform way among those that agree with no fact
-    asked for. The facts stand in uniform order (shuffled), or in uniform order among those of a hop
-    (forward, backward). So all candidates, the ends of the chains, are equally likely answers, and
-    each is named three times.
+    Every instance draws a uniform one of five stories, then k + 1 of its stages that follow one
+    another, by a fair coin each which of its two relations is asked for, then different uniform
+    names for all that the chains lead through. The first chain is the one asked for. Decoys join
+    the subjects of a hop to its objects in a uniform way among those that agree with no fact asked
+    for. The facts stand in uniform order. So all candidates, the ends of the chains, are equally
+    likely answers, and each is named three times.
 
     Counted: None counted: prompts in words have no fixed length.
 
@@ -109,29 +101,19 @@ class MultiHop(TextTask):
 
     name = "multihop"
     title = "k hops through n facts told in words"
-    usage = (
-        f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of"
-        f" them), facts={'|'.join(_ORDERS)} (their order), decoys=1|0 (default 1)"
-    )
+    usage = f"k, n, style={'|'.join(_CUES)} (default direct)"
     source = "[Peng24], [CPW], told as text"
-    shortcuts = ("ends", "most ways")
+    shortcuts = ("most ways",)
     grid = ("k=2,n=25", "k=2,n=40", "k=3,n=56", "k=2,n=80", "k=4,n=144", "k=4,n=576", "k=8,n=1088")
 
     k: int
     n: int
     style: str = "direct"
-    template: str = MIXED
-    facts: str = "shuffled"
-    decoys: int = 1
 
     def __post_init__(self) -> None:
         require(self.name, "k", self.k, 1, MOST_HOPS)
-        require(self.name, "decoys", self.decoys, 0, 1)
-        least = _LEAST_CHAINS[self.decoys] * self._per_chain
-        require(self.name, "n", self.n, least, self._most)
+        require(self.name, "n", self.n, _LEAST_CHAINS * self._per_chain, self._most)
         self._known("style", self.style, _CUES)
-        self._known("template", self.template, (*TEMPLATES, MIXED))
-        self._known("facts", self.facts, _ORDERS)
 
     @property
     def sentences(self) -> int:
@@ -139,20 +121,20 @@ class MultiHop(TextTask):
 
     @property
     def _per_chain(self) -> int:
-        """k facts; with decoys one beside each and one that leads on."""
-        return 2 * self.k + 1 if self.decoys else self.k
+        """k facts, a decoy beside each, and one that leads on."""
+        return 2 * self.k + 1
 
     def _needed(self, n: int) -> int:
-        """Names of n facts: of whole chains, and of the facts left over."""
+        """Names of n facts: of whole chains, and two for each fact left over."""
         whole, rest = divmod(n, self._per_chain)
-        return whole * (self.k + 1 + self.decoys) + (2 * rest if self.decoys else rest + (rest > 0))
+        return whole * (self.k + 2) + 2 * rest
 
     @property
     def _most(self) -> int:
         """The largest n up to which there are names for every one."""
         every, each = len(names()), self._per_chain
         # from the last number of chains that leave names for all facts left over
-        n = (every - 2 * each) // (self.k + 1 + self.decoys) * each
+        n = (every - 2 * each) // (self.k + 2) * each
         while self._needed(n + 1) <= every:
             n += 1
         return n
@@ -173,10 +155,6 @@ class MultiHop(TextTask):
         }
 
     def level(self, probe: str) -> Fraction:
-        """As the words say; without decoys either fact leads on to the right chain."""
-        if probe == "ends":
-            away = Fraction(self.candidates - 2, 2 * (self.candidates - 1)) ** self.k
-            return self.chance + (1 - self.chance) * (away if self.decoys else 1)
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 
     def _item(self, rng: np.random.Generator) -> TextItem:
@@ -190,8 +168,7 @@ class MultiHop(TextTask):
 
     def draw(self, rng: np.random.Generator) -> Story:
         """What one instance tells."""
-        templates = self._templates
-        stages = TEMPLATES[templates[rng.integers(len(templates))]].line(self.k + self.decoys, rng)
+        stages = TEMPLATES[rng.integers(len(TEMPLATES))].line(self.k + 1, rng)
         asked = [
             stage[which] for stage, which in zip(stages, rng.integers(2, size=9), strict=False)
         ]
@@ -200,21 +177,12 @@ class MultiHop(TextTask):
         rest = self.n - whole * self._per_chain
         chains = [[next(drawn) for _ in range(len(asked) + 1)] for _ in range(whole)]
         joined = [
-            (hop, Fact(asked[hop], chain[hop], chain[hop + 1]))
-            for chain in chains
-            for hop in range(len(asked))
+            Fact(asked[hop], *chain[hop : hop + 2]) for chain in chains for hop in range(self.k + 1)
         ]
-        if self.decoys:
-            onward = [Fact(asked[self.k], next(drawn), next(drawn)) for _ in range(rest)]
-            joined += [(self.k, fact) for fact in onward]
-            joined += _decoys(stages[: self.k], asked, chains, rng)
-        elif rest:
-            chains.append([next(drawn) for _ in range(rest + 1)])
-            joined += [(hop, Fact(asked[hop], *chains[-1][hop : hop + 2])) for hop in range(rest)]
+        joined += [Fact(asked[self.k], next(drawn), next(drawn)) for _ in range(rest)]
+        joined += _decoys(stages[: self.k], asked, chains, rng)
         told = [joined[place] for place in rng.permutation(self.n)]
-        # a stable sort: facts of one hop stay in random order
-        told.sort(key=lambda fact: _ORDERS[self.facts] * fact[0])
-        return Story(tuple(asked[: self.k]), chains, [fact for _, fact in told])
+        return Story(tuple(asked[: self.k]), chains, told)
 
     def target(self, item: TextItem) -> str:
         return (
@@ -228,19 +196,6 @@ class MultiHop(TextTask):
 
     def steps(self, prompt: str) -> list[str]:
         return [fact.text for fact in self._chain(prompt)]
-
-    @property
-    def _templates(self) -> tuple[str, ...]:
-        return tuple(TEMPLATES) if self.template == MIXED else (self.template,)
-
-    @property
-    def _relations(self) -> list[Relation]:
-        return [one for template in self._templates for one in TEMPLATES[template].relations]
-
-    @property
-    def _worded(self) -> str:
-        plural = "s" if len(self._templates) > 1 else ""
-        return f"in the words of the template{plural} {', '.join(self._templates)}"
 
     def _chain(self, prompt: str) -> list[Fact]:
         """The facts that the question leads through. Raises SpecError or SizeError."""
@@ -261,14 +216,14 @@ class MultiHop(TextTask):
 
     def _told(self, told: str) -> list[Fact]:
         """Every sentence as a fact."""
-        known = {relation.sentence: relation for relation in self._relations}
+        known = {relation.sentence: relation for relation in _RELATIONS}
         facts = []
         for place, text in enumerate(re.split(r"(?<=\.) ", told), start=1):
             relation = known.get(_NAME.sub(HOLE, text))
             # a hole in the text itself would pass for a name
             if relation is None or HOLE in text:
                 raise SpecError(
-                    f"{self.spec}: sentence {place}, '{short(text)}', is no fact {self._worded}"
+                    f"{self.spec}: sentence {place}, '{short(text)}', is no fact of this task"
                 )
             named = _NAME.findall(text)
             facts.append(Fact(relation, *(named if relation.subject_first else named[::-1])))
@@ -278,7 +233,7 @@ class MultiHop(TextTask):
         """The relations that a question follows, the first hop first, and the name it begins at."""
 
         def found(text: str, wording: str) -> Relation | None:
-            begins = ((one, getattr(one, wording).partition("{s}")[0]) for one in self._relations)
+            begins = ((one, getattr(one, wording).partition("{s}")[0]) for one in _RELATIONS)
             return next((one for one, begin in begins if text.startswith(begin)), None)
 
         hops: list[Relation] = []
@@ -289,58 +244,48 @@ class MultiHop(TextTask):
             wording = "phrase"
         named = _NAME.findall(rest)
         if not hops or len(named) != 1 or question != _question(hops, named[0]):
-            raise SpecError(f"{self.spec}: '{short(question)}' is no question {self._worded}")
-        if not any(TEMPLATES[template].has(hops) for template in self._templates):
+            raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
+        if not any(template.has(hops) for template in TEMPLATES):
             raise SpecError(
                 f"{self.spec}: '{short(question)}' asks for hops that do not follow one another"
-                f" {self._worded}"
             )
         return hops, named[0]
 
     def _tables(self, facts: list[Fact], hops: list[Relation]) -> list[Table]:
         """For every hop its facts by subject. Raises SizeError for those of no instance."""
-        templates = [TEMPLATES[name] for name in self._templates]
-        stages = [stage for template in templates for stage in template.stages]
         tables, decoys = ([Table() for _ in hops] for _ in range(2))
         onward: Table = {}
-        where: dict[Relation, tuple[int, Table]] = {}
-        if self.decoys:
-            for template in templates:
-                further = [one for one in template.relations if template.has((*hops, one))]
-                where |= dict.fromkeys(further, (self.k, onward))
-            beside = [partner(hop, stages) for hop in hops]
-            where |= {one: (hop, decoys[hop]) for hop, one in enumerate(beside)}
-        where |= {one: (hop, tables[hop]) for hop, one in enumerate(hops)}
-        order: list[int] = []
+        where: dict[Relation, Table] = {}
+        for template in TEMPLATES:
+            further = [one for one in template.relations if template.has((*hops, one))]
+            where |= dict.fromkeys(further, onward)
+        stages = [stage for template in TEMPLATES for stage in template.stages]
+        where |= {partner(one, stages): decoys[hop] for hop, one in enumerate(hops)}
+        where |= {one: tables[hop] for hop, one in enumerate(hops)}
         for fact in facts:
             if fact.relation not in where:
                 raise self.refused(
                     f"'{fact.text}' tells of a relation that is no hop of the question"
                 )
-            hop, table = where[fact.relation]
-            order.append(hop)
-            other = table.setdefault(fact.subject, fact)
+            other = where[fact.relation].setdefault(fact.subject, fact)
             if other is not fact:
                 twice = "stands twice" if other == fact else f"contradicts '{other.text}'"
                 raise self.refused(f"'{fact.text}' {twice}")
-        if len(order) != self.n:
-            raise self.refused(f"the prompt has {len(order)} facts; an instance has n={self.n}")
+        if len(facts) != self.n:
+            raise self.refused(f"the prompt has {len(facts)} facts; an instance has n={self.n}")
         m = self.candidates
-        rest = 0 if self.decoys else self.n % self.k
         following = all(two.keys() <= _objects(one) for one, two in pairwise(tables))
-        if not following or [*map(len, tables)] != [m + (hop < rest) for hop in range(self.k)]:
-            left = f" and one of {rest}" if rest else ""
-            raise self.refused(f"a chain is broken; an instance has {m} of {self.k} facts{left}")
-        for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
+        if not following or any(len(table) != m for table in tables):
+            raise self.refused(f"a chain is broken; an instance has {m} of {self.k} facts")
+        for hop, (table, others) in enumerate(zip(tables, decoys, strict=True), start=1):
             alike = others.keys() == table.keys() and _objects(others) == _objects(table)
-            astray = alike and all(table[at].object != others[at].object for at in others)
-            if self.decoys and not astray:
+            if not alike or any(table[at].object == others[at].object for at in others):
                 raise self.refused(
-                    f"the decoys of hop {hop + 1} do not lead from every subject to an object of"
+                    f"the decoys of hop {hop} do not lead from every subject to an object of"
                     " another chain"
                 )
         told = {fact.relation for fact in onward.values()}
-        if self.decoys and (len(told) != 1 or _objects(tables[-1]) - onward.keys()):
+        if len(told) != 1 or _objects(tables[-1]) - onward.keys():
             raise self.refused("not all ends of chains lead on, by one relation")
         things = {name for table in (*tables, onward) for name in (*table, *_objects(table))}
         if len(things) != self._needed(self.n):
@@ -348,8 +293,6 @@ class MultiHop(TextTask):
                 "two things bear one name, or two chains meet; the names of an instance are"
                 " distinct"
             )
-        if order != sorted(order, key=lambda hop: _ORDERS[self.facts] * hop):
-            raise self.refused(f"the facts do not stand in the order of facts={self.facts}")
         return tables
 
 
@@ -367,7 +310,7 @@ def _decoys(
     asked: list[Relation],
     chains: list[list[str]],
     rng: np.random.Generator,
-) -> list[tuple[int, Fact]]:
+) -> list[Fact]:
     """For every subject of a hop a fact by the stage's other relation, to another chain."""
     places = np.arange(len(chains))
     facts = []
@@ -377,7 +320,7 @@ def _decoys(
         while (to == places).any():
             to = rng.permutation(places)
         facts += [
-            (hop, Fact(other, chain[hop], chains[end][hop + 1]))
+            Fact(other, chain[hop], chains[end][hop + 1])
             for chain, end in zip(chains, to.tolist(), strict=True)
         ]
     return facts

@@ -70,7 +70,6 @@ class Template:
     `path`, and of each stage one relation.
     """
 
-    name: str
     free: tuple[Stage, ...] = ()
     path: tuple[Stage, ...] = ()
 
@@ -138,7 +137,6 @@ def _people(text: str) -> tuple[Stage, ...]:
 
 
 FAMILY: Final = Template(
-    name="family",
     free=_people(
         """
         mother, father
@@ -155,7 +153,6 @@ FAMILY: Final = Template(
 )
 
 PLACES: Final = Template(
-    name="places",
     free=_people(
         """
         teacher, doctor
@@ -195,7 +192,6 @@ _
 )
 
 WORK: Final = Template(
-    name="work",
     free=_people(
         """
         manager, deputy
@@ -225,7 +221,6 @@ the town of _
 )
 
 BOXES: Final = Template(
-    name="boxes",
     path=_path(
         """
 the coin _
@@ -261,7 +256,6 @@ the sea of _
 )
 
 BOOKS: Final = Template(
-    name="books",
     path=_path(
         """
 the poem _
@@ -296,10 +290,6 @@ the stream _
     ),
 )
 
-TEMPLATES: Final[dict[str, Template]] = {
-    template.name: template for template in (FAMILY, PLACES, WORK, BOXES, BOOKS)
-}
-MIXED: Final = "mixed"
-"""A template of its own for every instance."""
-MOST_HOPS: Final = min(len(template.stages) for template in TEMPLATES.values()) - 1
+TEMPLATES: Final = (FAMILY, PLACES, WORK, BOXES, BOOKS)
+MOST_HOPS: Final = min(len(template.stages) for template in TEMPLATES) - 1
 """One stage leads on from the last hop."""

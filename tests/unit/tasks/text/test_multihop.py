@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,30 +19,16 @@ from support.each import each
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextItem, TextTask, parse_text_task
 from separatrix.tasks.text.names import names
-from separatrix.tasks.text.templates import TEMPLATES
 
-TASKS = [
-    MultiHop(k=3, n=n, template=template, style=style, decoys=decoys)
-    for template in (*TEMPLATES, "mixed")
-    for style in ("direct", "steps")
-    for n, decoys in ((13, 0), (23, 1))
-]
+TASKS = [MultiHop(k=3, n=n, style=style) for style in ("direct", "steps") for n in (21, 23)]
 
 
 @st.composite
 def tasks(draw: Callable[..., Any]) -> MultiHop:
     k = draw(st.integers(1, 8))
-    named = {name: draw(st.sampled_from(known)) for name, known in _NAMED.items()}
-    decoys = draw(st.integers(0, 1))
-    least = 3 * (2 * k + 1) if decoys else 2 * k
-    return MultiHop(k=k, n=draw(st.integers(least, least + 20)), decoys=decoys, **named)
-
-
-_NAMED = {
-    "style": ("direct", "steps"),
-    "template": (*TEMPLATES, "mixed"),
-    "facts": ("shuffled", "forward", "backward"),
-}
+    least = 3 * (2 * k + 1)
+    style = draw(st.sampled_from(("direct", "steps")))
+    return MultiHop(k=k, n=draw(st.integers(least, least + 20)), style=style)
 
 
 def test_every_text_task_is_in_the_dict() -> None:
@@ -79,100 +66,40 @@ def test_the_reader_finds_what_was_drawn(task: MultiHop, seed: int) -> None:
     assert item.choices == tuple(sorted(last))
     assert Fraction(1, len(item.choices)) == task.chance
     # by the relation asked for, by a decoy, and by what leads on
-    times = 3 if task.decoys else 1
-    assert all(len(re.findall(rf"\b{name}\b", item.prompt)) == times for name in item.choices)
+    assert all(len(re.findall(rf"\b{name}\b", item.prompt)) == 3 for name in item.choices)
 
 
 def names_of(prompt: str) -> set[str]:
     return set(re.findall(r"\b[A-Z][a-z]{5}\b", prompt)) & set(names())
 
 
-def test_a_prompt_by_hand() -> None:
-    """Written down, not drawn: the lake is asked for by way of the river and the city."""
-    prompt = (
-        "The river Tapzil flows into the lake Mofgan. The river Budpek flows through the city of"
-        " Nevzos. The river Budpek flows into the lake Rizgut. The river Tapzil flows through the"
-        " city of Gigzab.\n\nQuestion: Which lake is fed by the river through the city of"
-        " Gigzab?\nAnswer:"
-    )
-    for template in ("places", "mixed"):
-        task = MultiHop(k=2, n=4, template=template, decoys=0)
-        assert task.answer(prompt) == "Mofgan"
-        assert task.steps(prompt) == [
-            "The river Tapzil flows through the city of Gigzab.",
-            "The river Tapzil flows into the lake Mofgan.",
-        ]
-        assert task.answer(prompt.replace("Gigzab?", "Nevzos?")) == "Rizgut"
-    with pytest.raises(SpecError, match="template boxes"):
-        MultiHop(k=2, n=4, template="boxes", decoys=0).answer(
-            prompt.replace(
-                "Which lake is fed by the river through the city of", "In which box is the coin"
-            )
-        )
-
-
-BY_HAND = {
-    "family": (
-        "The mother of Bek is Lun. The mother of Tor is Sim.",
-        "Who is the mother of Tor?",
-        "Sim",
-    ),
-    "places": (
-        "Bek was born in the village of Lun. Tor was born in the village of Sim.",
-        "In which village was Bek born?",
-        "Lun",
-    ),
-    "work": (
-        "Bek works for the company Lun. Tor works for the company Sim.",
-        "Which company employs Bek?",
-        "Lun",
-    ),
-    "boxes": (
+CELLAR = " ".join(
+    (
         "The coin Bek lies in the box Lun. The coin Tor lies in the box Sim.",
-        "In which box is the coin Tor?",
-        "Sim",
-    ),
-    "books": (
-        "Lun founded the academy Bek. Sim founded the academy Tor.",
-        "Who founded the academy Tor?",
-        "Sim",
-    ),
-}
-
-
-@each("template", TEMPLATES)
-def test_one_hop_by_hand(template: str) -> None:
-    told, question, answer = BY_HAND[template]
-    prompt = f"{told}\n\nQuestion: {question}\nAnswer step by step:"
-    assert MultiHop(k=1, n=2, template=template, style="steps", decoys=0).answer(prompt) == answer
-
-
-def test_nesting_by_hand() -> None:
-    """Eight hops read from the inside out."""
-    told = " ".join(
-        sentence.format(*(chain[place : place + 2]))
-        for chain in ("ABCDEFGHI", "JKLMNOPQR")
-        for place, sentence in enumerate(
-            (
-                "The coin {}ek lies in the box {}ek.",
-                "The box {}ek stands in the cupboard {}ek.",
-                "The cupboard {}ek stands in the room {}ek.",
-                "The room {}ek is on the floor {}ek.",
-                "The floor {}ek is part of the house {}ek.",
-                "The house {}ek stands in the street {}ek.",
-                "The street {}ek runs through the town of {}ek.",
-                "The town of {}ek lies on the island of {}ek.",
-            )
-        )
+        "The coin Pod lies in the box Gan. The coin Bek used to lie in the box Sim.",
+        "The coin Tor used to lie in the box Gan. The coin Pod used to lie in the box Lun.",
+        "The box Lun stands in the cupboard Vos. The box Sim stands in the cupboard Rig.",
+        "The box Gan stands in the cupboard Mak. The box Lun belongs in the cupboard Rig.",
+        "The box Sim belongs in the cupboard Mak. The box Gan belongs in the cupboard Vos.",
+        "The cupboard Vos stands in the room Dov. The cupboard Rig stands in the room Kez.",
+        "The cupboard Mak stands in the room Nup.",
     )
-    inside = (
-        "the town with the street with the house with the floor with the room with the cupboard"
-        " with the box with the coin"
-    )
-    prompt = f"{told}\n\nQuestion: On which island is {inside} Jek?\nAnswer:"
-    task = MultiHop(k=8, n=16, template="boxes", decoys=0)
-    assert task.answer(prompt) == "Rek"
-    assert task.steps(prompt) == [f"{sentence}." for sentence in told[:-1].split(". ")[8:]]
+)
+
+
+@each(
+    "question, answer",
+    [
+        ("In which cupboard is the box with the coin Tor?", "Rig"),
+        ("What is the proper cupboard of the box with the coin Tor?", "Mak"),
+        ("In which cupboard is the earlier box of the coin Tor?", "Mak"),
+        ("What is the proper cupboard of the earlier box of the coin Tor?", "Vos"),
+    ],
+)
+def test_two_hops_by_hand(question: str, answer: str) -> None:
+    """Written down, not drawn: words decide at either hop."""
+    task = MultiHop(k=2, n=15)
+    assert task.answer(f"{CELLAR}\n\nQuestion: {question}\nAnswer:") == answer
 
 
 @each("task", TASKS)
@@ -184,27 +111,6 @@ def test_targets(task: MultiHop) -> None:
     assert item.prompt.endswith("\nAnswer:" if task.style == "direct" else "\nAnswer step by step:")
     assert all(step in item.prompt for step in item.steps)
     assert item.steps[-1].count(item.answer) == 1
-
-
-@pytest.mark.parametrize("facts", ["forward", "backward"])
-def test_order_of_facts(facts: str) -> None:
-    """13 facts of 3 hops are 5 + 4 + 4; each step stands among those of its hop, at every place
-    of them.
-    """
-    task = MultiHop(k=3, n=13, facts=facts, template="boxes", decoys=0)
-    bounds = [(0, 5), (5, 9), (9, 13)] if facts == "forward" else [(8, 13), (4, 8), (0, 4)]
-    seen: list[set[int]] = [set(), set(), set()]
-    for item in task.sample(200, np.random.default_rng(6)):
-        sentences = item.prompt.split("\n")[0].split(". ")
-        for hop, step in enumerate(item.steps):
-            seen[hop].add(
-                next(
-                    place
-                    for place, sentence in enumerate(sentences)
-                    if step.startswith(sentence.removesuffix("."))
-                )
-            )
-    assert seen == [set(range(*bound)) for bound in bounds]
 
 
 def test_every_template_is_drawn_in_mixed() -> None:
@@ -221,49 +127,14 @@ def test_every_template_is_drawn_in_mixed() -> None:
         assert sentence in told
 
 
-def answer_or_broken(task: MultiHop, prompt: str) -> str | None:
-    """None where the chain asked for became the one that stops short."""
-    try:
-        return task.answer(prompt)
-    except SizeError as error:
-        return None if "the chain breaks at" in str(error) else str(error)
-
-
-@each("k, n", [(2, 6), (2, 7), (3, 7), (3, 8)])
-def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
-    """Hide one hop's pairing: of all the ways to pair its subjects with its objects, each
-    candidate is right in equally many.
-    """
-    task = MultiHop(k=k, n=n, template="family", decoys=0)
-    [item] = task.sample(1, np.random.default_rng(k * n))
-    told, _, asked = item.prompt.partition("\n\n")
-    sentences = [sentence.removesuffix(".") for sentence in told.split(". ")]
-    for step in item.steps:
-        of, _, _ = step.partition(re.findall(r"[A-Z][a-z]{5}", step)[0])
-        places = [place for place, sentence in enumerate(sentences) if sentence.startswith(of)]
-        subjects = [sentences[place].removeprefix(of).split(" is ")[0] for place in places]
-        right = dict.fromkeys(item.choices, 0)
-        for paired in permutations(subjects):
-            again = list(sentences)
-            for place, subject in zip(places, paired, strict=True):
-                again[place] = f"{of}{subject} is {sentences[place].split(' is ')[1]}"
-            if answer := answer_or_broken(task, f"{'. '.join(again)}.\n\n{asked}"):
-                right[answer] += 1
-        assert len(set(right.values())) == 1
-        assert min(right.values()) >= 1
-
-
 @each(
     "sizes, message",
     [
         ("k=0,n=4", "k is 0; it must be an integer from 1 to 8"),
         ("k=9,n=40", "k is 9; it must be an integer from 1 to 8"),
         ("k=2,n=1", "n is 1; it must be an integer from 15 to"),
-        ("k=2,n=3,decoys=0", "n is 3; it must be an integer from 4 to"),
         ("k=8,n=50", "n is 50; it must be an integer from 51 to"),
-        ("k=8,n=15,decoys=0", "n is 15; it must be an integer from 16 to"),
         ("k=2,n=-5", "n is -5; it must be an integer from 15 to"),
-        ("k=2,n=40,decoys=2", "decoys is 2; it must be an integer from 0 to 1"),
         ("k=2,n=100000", "n is 100000; it must be an integer from 15 to"),
         ("k=2,n=" + "9" * 40, "n is 9+; it must be an integer from 15 to"),
         ("k=2,n=many", "n is 'many'; it must be an integer from 15 to"),
@@ -277,26 +148,33 @@ def test_bad_sizes(sizes: str, message: str) -> None:
         parse_text_task(f"multihop:{sizes}")
 
 
-@pytest.mark.parametrize("decoys", [0, 1])
 @pytest.mark.parametrize(
     "k", [1, 4, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 3, 5, 6, 7, 8))]
 )
-def test_the_largest_n_is_the_last_one_with_names(k: int, decoys: int) -> None:
-    """Chains of k + 1 names, and facts left over that take one name more than there are facts; with
-    decoys chains of k + 2 names, and two for every fact left over.
-    """
+def test_the_largest_n_is_the_last_one_with_names(k: int) -> None:
+    """Chains of k + 2 names, and two for every fact left over."""
 
     def needed(n: int) -> int:
-        if decoys:
-            return n // (2 * k + 1) * (k + 2) + 2 * (n % (2 * k + 1))
-        return n // k * (k + 1) + (n % k + 1 if n % k else 0)
+        return n // (2 * k + 1) * (k + 2) + 2 * (n % (2 * k + 1))
 
     with pytest.raises(SizeError) as error:
-        MultiHop(k=k, n=10**6, decoys=decoys)
+        MultiHop(k=k, n=10**6)
     most = int(re.findall("[0-9]+", str(error.value))[-1])
     assert max(needed(n) for n in range(most - 20, most + 1)) <= len(names()) < needed(most + 1)
-    [item] = MultiHop(k=k, n=most, decoys=decoys).sample(1, np.random.default_rng(0))
-    assert MultiHop(k=k, n=most, decoys=decoys).answer(item.prompt) == item.answer
+    [item] = MultiHop(k=k, n=most).sample(1, np.random.default_rng(0))
+    assert MultiHop(k=k, n=most).answer(item.prompt) == item.answer
+
+
+def family(task: MultiHop, number: int) -> list[TextItem]:
+    """Instances that tell of people alone, as `facts_by_words` reads them."""
+    rng = np.random.default_rng(task.n)
+    items = (task.sample(1, rng)[0] for _ in itertools.count())
+    people = re.compile(r"(The [a-z ]+ of \w+ is \w+\. ?)+")
+    return list(
+        itertools.islice(
+            (item for item in items if people.fullmatch(item.prompt.partition("\n")[0])), number
+        )
+    )
 
 
 def facts_by_words(item: TextItem) -> dict[str, dict[str, str]]:
@@ -316,8 +194,7 @@ def test_words_and_hops_decide() -> None:
     """Who takes another fact at any one hop, or goes on to the end of the chain, is never right;
     who takes facts without a look at their words is right once in 2^k at most by 0.2.
     """
-    task = MultiHop(k=2, n=60, template="family")
-    items = task.sample(400, np.random.default_rng(4))
+    items = family(MultiHop(k=2, n=60), 200)
     rng = np.random.default_rng(5)
     blind = wrong = onward = 0
     for item in items:
@@ -352,8 +229,7 @@ def test_only_the_decoy_is_ruled_out_before_the_last_link(k: int, n: int) -> Non
     """Hide what one hop joins: of all ways to join its subjects with its objects that agree with no
     decoy, each candidate but one is right in equally many, and that one in none.
     """
-    task = MultiHop(k=k, n=n, template="family")
-    [item] = task.sample(1, np.random.default_rng(k * n))
+    [item] = family(MultiHop(k=k, n=n), 1)
     told = facts_by_words(item)
     question = item.prompt.partition("Question: ")[2].partition("?")[0]
     hops = question.removeprefix("Who is the ").split(" of the ")
@@ -389,7 +265,7 @@ ASKED = "\n\nQuestion: Who is the father of Tor?\nAnswer:"
 
 
 def test_decoys_by_hand() -> None:
-    task = MultiHop(k=1, n=9, template="family")
+    task = MultiHop(k=1, n=9)
     assert task.answer(DECOYS + ASKED) == "Gan"
     assert task.answer((DECOYS + ASKED).replace("father of Tor?", "mother of Tor?")) == "Sim"
     for old, new, said in (
@@ -418,13 +294,6 @@ def test_decoys_by_hand() -> None:
             UnknownNameError,
             "unknown style of multihop 'stepwise'. Did you mean 'steps'",
         ),
-        (
-            "multihop:k=2,n=15,template=familie",
-            UnknownNameError,
-            "unknown template of multihop 'familie'. Did you mean 'family'",
-        ),
-        ("multihop:k=2,n=15,template=7", UnknownNameError, "unknown template of multihop '7'"),
-        ("multihop:k=2,n=15,facts=sorted", UnknownNameError, "unknown facts of multihop 'sorted'"),
         ("multihop:k=2,n=15,hops=2", UnknownNameError, "unknown size 'hops' of task 'multihop'"),
         ("multihop:k=2,n", SpecError, "expected size=value, found 'n'"),
         ("multihop:", SpecError, "expected size=value"),
@@ -465,6 +334,6 @@ def test_who_takes_either_fact_is_right_as_often_as_stated(k: int, n: int) -> No
             assert len(ways) == 2
             name = ways[rng.integers(2)]
         right += name == story.chains[0][k]
-    level = float(task.level("ends"))
+    m = task.candidates
+    level = 1 / m + (1 - 1 / m) * ((m - 2) / (2 * m - 2)) ** k
     assert abs(right / 1500 - level) < 4 * (level * (1 - level) / 1500) ** 0.5
-    assert level >= max(task.chance, 0.5**k)

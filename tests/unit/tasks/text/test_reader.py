@@ -18,9 +18,20 @@ FACTS = [
     "Lun was born in the village of Vos.",
     "The teacher of Tor is Sim.",
     "Sim was born in the village of Gan.",
+    "The teacher of Pod is Rig.",
+    "Rig was born in the village of Mak.",
+    "The doctor of Bek is Sim.",
+    "The doctor of Tor is Rig.",
+    "The doctor of Pod is Lun.",
+    "Lun got married in the village of Gan.",
+    "Sim got married in the village of Mak.",
+    "Rig got married in the village of Vos.",
+    "The village of Vos belongs to the district of Dov.",
+    "The village of Gan belongs to the district of Kez.",
+    "The village of Mak belongs to the district of Nup.",
 ]
 QUESTION = "In which village was the teacher of Tor born?"
-TASK = MultiHop(k=2, n=4, template="places", decoys=0)
+TASK = MultiHop(k=2, n=15)
 
 
 def prompt(facts: list[str], question: str = QUESTION, cue: str = "Answer:") -> str:
@@ -63,20 +74,29 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
             SizeError,
             "a chain is broken",
         ),
-        (changed(3, "Sim was born in the village of Vos."), SizeError, "two chains meet"),
-        (changed(3, "Sim was born in the village of Tor."), SizeError, "things bear one name"),
+        (changed(3, "Sim was born in the village of Vos."), SizeError, "decoys of hop 2"),
+        (
+            changed(14, "The village of Mak belongs to the district of Kez."),
+            SizeError,
+            "two chains meet",
+        ),
+        (
+            changed(14, "The village of Mak belongs to the district of Tor."),
+            SizeError,
+            "things bear one name",
+        ),
         (
             prompt(FACTS, "In which village was the teacher of Vos born?"),
             SizeError,
             "chain breaks at Vos",
         ),
-        (prompt(FACTS[2:]), SizeError, "2 facts; an instance has n=4"),
+        (prompt(FACTS[2:]), SizeError, "13 facts; an instance has n=15"),
         (
             changed(1, "The teacher of Lun is Vos."),
             SizeError,
-            "has 2 of 2 facts",
+            "has 3 of 2 facts",
         ),
-        (changed(1, "The doctor of Lun is Vos."), SizeError, "a relation that is no"),
+        (changed(1, "The dentist of Lun is Vos."), SizeError, "a relation that is no"),
         (prompt(FACTS, "Who is the teacher of Tor?"), SizeError, "the question has 1 hops"),
         (
             prompt(FACTS, "In which village was Tor born?"),
@@ -189,22 +209,15 @@ def test_refused(text: Any, error: type[Exception], message: str) -> None:
         assert "\n" not in str(raised.value)
 
 
-def test_the_order_promised() -> None:
-    backward = MultiHop(k=2, n=4, template="places", facts="backward", decoys=0)
-    with pytest.raises(SizeError, match="facts=backward"):
-        backward.answer(prompt(FACTS))
-    assert backward.answer(prompt([FACTS[3], FACTS[1], FACTS[0], FACTS[2]])) == "Gan"
-
-
-def test_the_chain_left_over() -> None:
-    """A fifth fact is the beginning of a chain that stops short: nothing may be asked about it."""
-    task = MultiHop(k=2, n=5, template="places", decoys=0)
-    facts = [*FACTS, "The teacher of Pod is Rig."]
+def test_the_fact_left_over() -> None:
+    """A sixteenth fact is about other things: nothing may be asked about it."""
+    task = MultiHop(k=2, n=16)
+    facts = [*FACTS, "The village of Pig belongs to the district of Rab."]
     assert task.answer(prompt(facts)) == "Gan"
-    with pytest.raises(SizeError, match="breaks at Rig"):
-        task.answer(prompt(facts, QUESTION.replace("Tor", "Pod")))
-    with pytest.raises(SizeError, match="and one of 1"):
-        task.answer(prompt([*FACTS, "Pod was born in the village of Rig."]))
+    with pytest.raises(SizeError, match="breaks at Pig"):
+        task.answer(prompt(facts, QUESTION.replace("Tor", "Pig")))
+    with pytest.raises(SizeError, match="a chain is broken"):
+        task.answer(prompt([*FACTS, "Pig was born in the village of Rab."]))
 
 
 @given(st.integers(0, 99), st.integers(0, 10**6), st.sampled_from(["cut", "swap", "twice"]))
@@ -213,7 +226,7 @@ def test_a_word_more_or_less(seed: int, at: int, how: str) -> None:
     """A word cut, said twice, or put before its neighbour is an error, or (two words swapped)
     another instance with one of the choices.
     """
-    task = MultiHop(k=2, n=5, decoys=0)
+    task = MultiHop(k=2, n=15)
     [item] = task.sample(1, np.random.default_rng(seed))
     words = item.prompt.split(" ")
     at %= len(words) - 1

@@ -22,7 +22,7 @@ from separatrix.tasks.text.templates import (
     partner,
 )
 
-RELATIONS = [relation for template in TEMPLATES.values() for relation in template.relations]
+RELATIONS = [relation for template in TEMPLATES for relation in template.relations]
 
 
 def wordings(relation: Relation) -> tuple[str, ...]:
@@ -117,13 +117,13 @@ def test_told_by_hand() -> None:
 
 
 def test_the_two_relations_of_a_stage_join_the_same_kinds() -> None:
-    for template in TEMPLATES.values():
+    for template in TEMPLATES:
         for one, other in template.stages:
             assert (one.subject, one.object) == (other.subject, other.object)
             assert partner(one, template.stages) == other != one == partner(other, template.stages)
 
 
-@pytest.mark.parametrize("template", TEMPLATES.values(), ids=lambda template: template.name)
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_hops_follow_one_another(template: Template) -> None:
     rng = np.random.default_rng(0)
     drawn = set()
