@@ -254,7 +254,7 @@ def test_the_card_of_a_text_task(tmp_path: Path) -> None:
         "--num_fewshot 3\n",
     ):
         assert line in body
-    assert "a template" in body
+    assert "five stories" in body
     assert "- [CPW]: Chen, Peng, Wu, " in body
 
 
