@@ -32,7 +32,6 @@ MADE = {
     "unit/findings/test_page.py": "rows of a table in Markdown",
     "unit/tasks/exports/test_formats.py": "the command and files of an export",
     "unit/tasks/test_words.py": "words that were given, laid out anew",
-    "unit/tasks/text/test_multihop.py": "prompts: what a task asks, word by word",
     "unit/tasks/text/test_wording.py": "prompts: what a task asks, word by word",
     "unit/tools/test_website.py": "Markdown that was given, written anew",
     "unit/training/sweeps/test_file.py": "the name of a file that was given",
