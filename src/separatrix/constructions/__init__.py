@@ -11,6 +11,7 @@ from typing import Any
 
 from separatrix.constructions import (
     brackets,
+    copying,
     counting,
     flags,
     khop,
@@ -52,6 +53,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         retrieval.index,
         *lookups.RECIPES,
         khop.khop,
+        copying.copying,
         counting.counting,
         thought.encoder,
         retrieval.qsa,

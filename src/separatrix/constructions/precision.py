@@ -101,6 +101,7 @@ FAMILIES = {
     "automaton": Family("eva:n={},V=2", "n"),
     "encoder": Family("seqcomp:L=2,m={},n_1=2", "m"),
     "khop": Family("khop:n={},V=4,k=4", "n", 20),
+    "copying": Family("copying:n={},V=4", "n", 2),
     "counting": Family("counting:n={}", "n"),
 }
 """The sizes along which each construction is followed."""

@@ -31,6 +31,7 @@ from separatrix.stacks.mechanisms import (
 from separatrix.tasks import (
     MQAR,
     CGram,
+    Copying,
     Dyck,
     Eva,
     KHop,
@@ -67,6 +68,8 @@ MOST_TOLD = 1 << 16
 """Places that rotations alone tell apart for all of them, or token ids that are told apart: their
 proofs compare each with each.
 """
+MOST_COPIED = 1 << 10
+"""Values that the recipe `copying` takes at most: beyond, rounding of squares eats the lead."""
 MOST_DIFFERING = 1 << 22
 """Keys, times bits of each, that recall with the question first compares at most."""
 PLACED = ("embedded", "none")
@@ -716,6 +719,12 @@ def _bits(task: TwoSum, stack: Architecture, form: str) -> list[Want]:
     return [content_wanted(stack, bits_for(task.M) + 1), content_wanted(stack, 1)]
 
 
+def _copying(task: Copying, stack: Architecture, form: str) -> list[Want]:
+    if task.n > MOST_COPIED:
+        raise SizeError(f"{task.spec}: at most n = {MOST_COPIED:,} values are copied")
+    return [flags_wanted(stack, task.length), content_wanted(stack, 2, bits_for(task.V))]
+
+
 def _found(task: Lookup, stack: Architecture, form: str) -> list[Want]:
     keys, values = bits_for(task.n) + 1, bits_for(task.V)
     return [place_wanted(stack, task.length, form, keys=keys, values=values)]
@@ -751,6 +760,7 @@ WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     ],
     "counting": lambda task, stack, form: [plain_wanted(bits_for(task.V) + 1, 1)],
     **dict.fromkeys(COUNTED, _even),
+    "copying": _copying,
     "thought": lambda task, stack, form: [
         plain_wanted(chain_keys(paired(task), paired(task).L + 1), bits_for(task.task.answers))
     ],
@@ -860,7 +870,7 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "recall": {"recall": ("recall",), "mqar": ("mqar",)},
     "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
     "question-first": {"recall": ("question-first",)},
-    "copying": {"copying": ()},
+    "copying": {"copying": ("copying",)},
     "counting": {"counting": ("counting",)},
     "qsa": {"qsa": ("qsa",)},
     "composition": {"seqcomp": ("seqcomp", "carried")},
@@ -959,7 +969,7 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
 
 
 def _check_sizes(recipe: str, task: Task, form: str) -> None:
-    if recipe in COUNTED and form != "fp32":
+    if recipe in (*COUNTED, "copying") and form != "fp32":
         raise SizeError(ROUNDED)
     if recipe == INDUCTION["twosum"]:
         if form != "fp32":

@@ -12,6 +12,7 @@ from typing import Any
 
 from separatrix.proofs.derivations import (
     brackets,
+    copying,
     counting,
     flags,
     induction,
@@ -37,6 +38,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         lookups,
         induction,
         khop,
+        copying,
         counting,
         question_first,
     )

@@ -252,20 +252,16 @@ class Kinds:
         return stacked(self.plain, self.flagged)
 
 
-def look(
-    model: Model, part: Live, tokens: Kinds, last: Kinds, keys: int, answers: tuple[int, int]
-) -> tuple[Layer, Fraction]:
-    """The proof of the last layer of a stack, and by how much the right logit leads at least: one
-    of `keys` tokens is flagged, or none, and the answers without and with a flag are `answers`.
-    `last` are the classes of the last token. Raises CheckFailed where the weights do not tell the
-    two apart.
+def telling(part: Live, tokens: Kinds, asking: Enclosure, keys: int) -> Reading:
+    """The head of a layer that tells flagged tokens from plain ones, for queries of these rows, of
+    which no place is known; among so many keys. Raises CheckFailed where a plain one may win.
     """
     head = part.softmax_head()
     where = part.where
     rotation = part.mixer.mechanism.rotation
     # rows as they are before they are turned: no token's place is known
     plain, flagged = (head.keys(x, "apart", where) for x in (tokens.plain, tokens.flagged))
-    queries = head.asked(last.every(), "apart", where)
+    queries = head.asked(asking, "apart", where)
     both = Scores(stacked(plain, flagged), queries.used, f"{where}, scores")
 
     def highest(side: int, rows: Enclosure) -> Array:
@@ -290,18 +286,31 @@ def look(
     # the other tokens' scores and outputs are numbers, whatever they are
     every = tokens.every()
     numbers(head, head.keys(every, None, where), where, every)
-    of_plain, of_flagged = (
-        head.values(rows, where).hull() for rows in (tokens.plain, tokens.flagged)
-    )
-    reading = Reading.of(
+    return Reading.of(
         part,
         head,
         Lead(float(gap), float(gap - least) / 2, float(least)),
-        hull(of_plain, of_flagged),
+        head.values(every, where).hull(),
         queries=len(queries.mid),
         keys=keys,
         key_numbers=both.terms,
         lowest=lambda: float(lowest[1].min()),
+    )
+
+
+def look(
+    model: Model, part: Live, tokens: Kinds, last: Kinds, keys: int, answers: tuple[int, int]
+) -> tuple[Layer, Fraction]:
+    """The proof of the last layer of a stack, and by how much the right logit leads at least: one
+    of `keys` tokens is flagged, or none, and the answers without and with a flag are `answers`.
+    `last` are the classes of the last token. Raises CheckFailed where the weights do not tell the
+    two apart.
+    """
+    where, every = part.where, tokens.every()
+    reading = telling(part, tokens, last.every(), keys)
+    head = reading.head
+    of_plain, of_flagged = (
+        head.values(rows, where).hull() for rows in (tokens.plain, tokens.flagged)
     )
     outputs = (
         # a sink is one plain key more, of a value of 0
@@ -327,7 +336,7 @@ def look(
         output_without_flag=float(none.high[0, tells]),
         output_with_flag=float(some.low[0, tells]),
     )
-    layer = Layer(said, "layers", both.terms, head.value_numbers, head.assumes)
+    layer = Layer(said, "layers", reading.key_numbers, head.value_numbers, head.assumes)
     return layer, min(margins)
 
 

@@ -58,14 +58,14 @@ def instances(task: Task, tokens: Tokens) -> NDArray[np.bool_]:
 
 def due(task: Task, prompts: Tokens) -> Tokens:
     """What the model is to give, (batch, answers): the tokens that it writes, the last one last;
-    the answers to several questions, in their order; or one answer.
+    the answers to several questions, in their order, the last again where others ask more; or one.
     """
     if isinstance(task, Thought):
         return task.due_after(prompts)
     right = task.answer(prompts)
     if not task.several:
         return right[:, None]
-    return right[right != NO_ANSWER].reshape(len(prompts), -1)
+    return np.take_along_axis(right, _places(right), 1)
 
 
 def given(logits: Logits, task: Task, prompts: Tokens) -> tuple[Tokens, NDArray[np.bool_]]:
@@ -118,10 +118,14 @@ def at_once(model: Model, task: Task) -> int:
 
 def _asked(task: Task, prompts: Tokens) -> Tokens | None:
     """Where answers are due within prompts that ask several questions, (batch, questions)."""
-    if not task.several:
-        return None
-    _, places = np.nonzero(task.answer(prompts) != NO_ANSWER)
-    return places.reshape(len(prompts), -1)
+    return _places(task.answer(prompts)) if task.several else None
+
+
+def _places(right: Tokens) -> Tokens:
+    """The same from the answers: of a prompt that asks fewer, its last one again."""
+    count = (right != NO_ANSWER).sum(1, keepdims=True)
+    order = np.argsort(right == NO_ANSWER, axis=1, kind="stable")
+    return np.take_along_axis(order, np.minimum(np.arange(count.max()), count - 1), 1)
 
 
 def _largest(logits: NDArray[np.floating]) -> tuple[Tokens, NDArray[np.bool_]]:

@@ -123,6 +123,10 @@ class Stream:
         """
         return self._beside(self.last.rows(tokens).hull(), self.field)
 
+    def beside(self, tokens: Some, value: int) -> Enclosure:
+        """A row for each of these last tokens, where this value was fetched before."""
+        return self._beside(self.last.rows(tokens), self.field.rows(slice(value, value + 1)))
+
     def _beside(self, last: Enclosure, field: Enclosure) -> Enclosure:
         """Rows of both views, of which one is a single row."""
         held = self.field.used
