@@ -56,6 +56,7 @@ TASKS = {
     "induction-noisy-recall": "noisy-recall:n=2,noise=1,K=3,V=2,N=1",
     "induction-twosum": "twosum:n=4,M=6,form=query",
     "khop": "khop:n=12,V=4,k=2",
+    "copying": "copying:n=3,V=2",
     "counting": "counting:n=9,V=2,form=ones",
     "qsa": "qsa:n=4,q=2,V=2,sets=2",
     "question-first": "recall:n=3,K=4,V=3,form=last,question=first",

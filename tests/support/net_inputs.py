@@ -108,6 +108,7 @@ CONSTRUCTED = {
     "induction-cgram": "cgram:n=26,V=8,c=2",
     "induction-twosum": "twosum:n=8,M=13,form=query",
     "khop": "khop:n=24,V=4,k=4",
+    "copying": "copying:n=8,V=4",
     "counting": "counting:n=9",
     "encoder": "seqcomp:L=2,m=4,n_1=2",
     "qsa": "qsa:n=8,q=2,V=4,sets=6",

@@ -45,7 +45,6 @@ from separatrix.proofs.machine import (
     Scores,
     above,
     add,
-    hull,
     linear,
     stacked,
 )
