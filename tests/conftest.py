@@ -30,8 +30,10 @@ jaxtyping.install_import_hook(
     ],
     "beartype.beartype",
 )
-hypothesis.settings.register_profile("fifty", max_examples=50, derandomize=True)
-hypothesis.settings.register_profile("anew", max_examples=50)
+# how long a draw takes is the machine's: no test is about it
+ANY_TIME = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("fifty", max_examples=50, derandomize=True, **ANY_TIME)
+hypothesis.settings.register_profile("anew", max_examples=50, **ANY_TIME)
 hypothesis.settings.load_profile("fifty")
 typer.main.get_command = functools.cache(typer.main.get_command)
 
