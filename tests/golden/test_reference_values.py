@@ -21,7 +21,8 @@ from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, closed_form
-from separatrix.theory.fails.many_proof import Parameters, conditions, sides
+from separatrix.theory.fails.many_proof import Class, Hit, Parameters, conditions
+from separatrix.theory.inequalities import Pigeonhole
 
 III = iii.TheoremIII()
 IV = iv.TheoremIV()
@@ -127,13 +128,6 @@ def test_rows_are_certified(row: Row) -> None:
     assert not row.argument.surely_silent(row.sizes, row.parameters.size)
 
 
-@each("row", MANY)
-def test_both_sides_are_told(row: Row) -> None:
-    found = conditions(row.argument.ahead, row.sizes, row.parameters)
-    numbers = sides(found)
-    assert all(numbers[f"{name}_left"] >= numbers[f"{name}_right"] for name in found)
-
-
 @pytest.mark.parametrize("row", [*THREE, *FOUR, *FIVE], ids=named)
 def test_the_search_meets_a_row_and_is_at_an_edge(row: Row) -> None:
     steps = row.argument.least_steps
@@ -235,9 +229,13 @@ def test_the_corollary(h: int) -> None:
     found = conditions(1, sizes, p)
     assert all(one.sign().positive for one in found.values())
     # theory.md's proof names these right sides; (A) is written times t
-    assert sides(found)["A_right"] == 117 * h**5 * p.t
-    assert sides(found)["B_2_right"] == 2376 * h**8 + 108 * h**5 + 1
-    assert sides(found)["C_right"] == 14220 * h**9 + 5712 * h**8 + 936 * h**7 + 1
+    of_class, spread, asked = found.values()
+    assert isinstance(of_class, Class)
+    assert isinstance(spread, Hit)
+    assert isinstance(asked, Pigeonhole)
+    assert of_class.ways()[1].bits == 117 * h**5 * p.t
+    assert spread.bits == 2376 * h**8 + 108 * h**5 + 1
+    assert asked.bits == 14220 * h**9 + 5712 * h**8 + 936 * h**7 + 1
 
 
 def test_the_smallest_case_by_hand() -> None:

@@ -106,18 +106,6 @@ def floored(number: Callable[[], arb]) -> int | None:
     return None
 
 
-def floor_log2(terms: Sequence[tuple[int, int]]) -> int:
-    """sum(c * log2(x) for c, x in terms), rounded down to an integer. Raises Undecided where the
-    largest precision leaves two integers.
-    """
-    found = _whole_bits(terms)
-    if found is None:
-        found = floored(lambda: sum((c * log2_ball(x) for c, x in terms), arb(0)))
-    if found is None:
-        raise Undecided("whether a sum of logarithms is below an integer is open")
-    return found
-
-
 def _whole_bits(terms: Sequence[tuple[int, int]]) -> int | None:
     """sum(c * log2(x)) where it is an integer because the odd parts of the x cancel; None where
     they do not.

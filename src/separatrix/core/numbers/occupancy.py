@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from flint import arb, ctx, fmpq, fmpz
 
 from separatrix.core.errors import SizeError, Undecided
-from separatrix.core.numbers.logs import PRECISIONS, LogSign, decimal
+from separatrix.core.numbers.logs import LogSign, decimal
 
 _GUARD = 128
 _SMALL = fmpq(1, 10_000)
@@ -108,16 +108,6 @@ def _root(excess: fmpq) -> arb:
         if abs(step) < 1e-9 * u:
             break
     return arb(u)
-
-
-def whole(ball: arb) -> int:
-    """A ball's numbers rounded down to an integer. Raises Undecided where they are several."""
-    # the ball is taken as it is, whatever precision is in force
-    with ctx.workprec(PRECISIONS[-1]):
-        floor = ball.floor().unique_fmpz()
-    if floor is None:
-        raise Undecided(f"{decimal(ball)} rounded down is one of several integers")
-    return int(floor)
 
 
 def sign_of(ball: arb) -> LogSign:

@@ -16,16 +16,10 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import listed
-from separatrix.theory.fails.many_proof import (
-    Choice,
-    Conditions,
-    Parameters,
-    conditions,
-    prices,
-    sides,
-)
+from separatrix.theory.fails.many_proof import Choice, Parameters, conditions, prices
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
 from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, Found, sizes_of
+from separatrix.theory.inequalities import Certified
 from separatrix.theory.search.driver import at_size, nearby, shortest
 
 MOST_READERS = 6
@@ -50,7 +44,7 @@ class ManyLayers(DepthTheorem[Parameters]):
     first_length = 1 << 20
     parameters = Parameters
 
-    def inequalities(self, s: Sizes, p: Parameters) -> Conditions:
+    def inequalities(self, s: Sizes, p: Parameters) -> dict[str, Certified]:
         return conditions(self.ahead, s, p)
 
     def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
@@ -92,9 +86,6 @@ class ManyLayers(DepthTheorem[Parameters]):
             s = sizes_of(architecture, n)
             n = min(least_entries(self.ahead, s, tokens.bit_length()), tokens)
         return n == tokens
-
-    def _numbers(self, found: Found[Parameters]) -> dict[str, int]:
-        return super()._numbers(found) | sides(self.inequalities(found.sizes, found.parameters))
 
     def listed(self, parameters: Parameters) -> str:
         task = {"m": parameters.m}

@@ -7,75 +7,27 @@ has fixed those of layers 1..l-1. `ahead` is that difference, 0 for VI and 1 for
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count, takewhile
-from math import comb
 from operator import mul
-from typing import Any, Generic, NamedTuple, Self
+from typing import Any, Generic, Self
 
-from flint import arb, ctx
+from flint import ctx
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.binomials import Binomial
-from separatrix.core.numbers.logs import LogSign, floor_log2, log2_ball, log_difference
-from separatrix.core.numbers.occupancy import Occupancy, sign_of, whole
+from separatrix.core.numbers.logs import LogSign
+from separatrix.core.numbers.occupancy import Occupancy, sign_of
 from separatrix.theory.arguments import ProofParameters, Sizes
-from separatrix.theory.inequalities import N, smaller
+from separatrix.theory.inequalities import Certified, N, Pigeonhole, smaller
 
-_WRITTEN = 64
-"""Binomials of so few are written out, and ties settled exactly."""
 _FAILS = LogSign(-1, "integers", "fails: nothing is gained")
 _CERTAIN = LogSign(1, "integers", "holds: one value is always taken")
 
 
-class Sides(NamedTuple):
-    """The two sides of an inequality in bits: the left one rounded down to an integer."""
-
-    left: int
-    right: int
-
-
-Powers = list[tuple[int, int]]
-"""A sum of logarithms: coefficients, and the integers under them."""
-
-
-class Compared(ABC):
-    """An inequality between bits, with what stands on its two sides."""
-
-    @abstractmethod
-    def terms(self) -> LogSign | tuple[Powers | arb, int]:
-        """The left side and the right one; or what is said where nothing is compared."""
-
-    @property
-    def precision(self) -> int:
-        """Bits that balls are subtracted with."""
-        return 128
-
-    def sign(self) -> LogSign:
-        """The certified sign of left minus right side."""
-        terms = self.terms()
-        if isinstance(terms, LogSign):
-            return terms
-        left, right = terms
-        if isinstance(left, list):
-            return log_difference(left, right)
-        with ctx.workprec(self.precision):
-            return sign_of(left - right)
-
-    def sides(self) -> Sides | None:
-        """Both sides; None where nothing is compared."""
-        terms = self.terms()
-        if isinstance(terms, LogSign):
-            return None
-        left, right = terms
-        return Sides(floor_log2(left) if isinstance(left, list) else whole(left), right)
-
-
 @dataclass(frozen=True)
-class Hit(Compared):
+class Hit:
     """times lambda(bins, balls, hit; groups) > bits, or hit = 1: Lemma S, by which so many bins
     are hit in all but a 2^-lambda part of all ways to throw.
     """
@@ -84,54 +36,14 @@ class Hit(Compared):
     bits: int
     times: int = 1
 
-    @property
-    def precision(self) -> int:
-        return 128 + 2 * max(abs(self.bits).bit_length(), self.times.bit_length())
-
-    def terms(self) -> LogSign | tuple[Powers | arb, int]:
+    def sign(self) -> LogSign:
+        """The certified sign of left minus right side."""
         if self.occupancy.certain or self.occupancy.useless:
             return _CERTAIN if self.occupancy.certain else _FAILS
         ball = self.occupancy.log2_ball()
-        with ctx.workprec(self.precision + 2 * self.occupancy.balls.bit_length()):
-            return self.times * ball, self.bits
-
-
-@dataclass(frozen=True)
-class Greedy(Compared):
-    """(A1): t (x log2(values/(y+v-2)) - log2 binom(values, v-1)) > s x, v = ceil(y/D) <= x.
-
-    Contents are taken one by one, each with v values that are new, until there are y of them.
-    """
-
-    values: int
-    places: int
-    among: int
-    contents: int
-    y: int
-    bits: int
-
-    @property
-    def each(self) -> int:
-        """v: how many new values each content brings."""
-        return -(-self.y // self.contents)
-
-    @property
-    def precision(self) -> int:
-        sizes = self.values.bit_length() + self.places.bit_length() + self.among.bit_length()
-        return 128 + sizes + abs(self.bits).bit_length()
-
-    def terms(self) -> LogSign | tuple[Powers | arb, int]:
-        # a content has to have so many places
-        if not (self.each <= self.places and self.each - 1 <= self.values):
-            return _FAILS
-        ways = self.among * self.places
-        gained = [(ways, self.values), (-ways, self.y + self.each - 2)]
-        right = self.bits * self.places
-        if self.each - 1 <= _WRITTEN:
-            return [*gained, (-self.among, comb(self.values, self.each - 1))], right
-        with ctx.workprec(self.precision):
-            left = sum((times * log2_ball(base) for times, base in gained), arb(0))
-            return left - self.among * Binomial(self.values, self.each - 1).log2_ball(), right
+        sizes = max(abs(self.bits).bit_length(), self.times.bit_length())
+        with ctx.workprec(128 + 2 * (sizes + self.occupancy.balls.bit_length())):
+            return sign_of(self.times * ball - self.bits)
 
 
 @dataclass(frozen=True)
@@ -139,7 +51,8 @@ class Class:
     """Lemma C: of values^t contents of t = `among` places at least a 2^-bits part are alike. Then
     there are x = `places` of them, and D = `contents` that take y values there.
 
-    It holds if y = 1, or by (A1), or by (A2): lambda(values, D x, y; 1) > D bits x/t.
+    It holds if y = 1, or by (A1) with v = 1: D >= y contents of which each brings a value that is
+    new, t log2(values / (y-1)) > bits; or by (A2): lambda(values, D x, y; 1) > D bits x/t.
     """
 
     values: int
@@ -149,52 +62,26 @@ class Class:
     y: int
     bits: int
 
-    def ways(self) -> tuple[Greedy, Hit]:
-        """(A1) and (A2), both times t so that the right sides are integers."""
-        return (
-            Greedy(self.values, self.places, self.among, self.contents, self.y, self.bits),
-            Hit(
-                Occupancy(self.values, self.contents * self.places, self.y),
-                self.contents * self.bits * self.places,
-                times=self.among,
-            ),
-        )
+    def ways(self) -> tuple[Pigeonhole[int] | None, Hit]:
+        """(A1), where there are so many contents, and (A2) times t, whose sides are integers."""
+        one = Pigeonhole(places=self.among, values=self.values, kept=self.y, bits=self.bits)
+        thrown = Occupancy(self.values, self.contents * self.places, self.y)
+        spread = Hit(thrown, self.contents * self.bits * self.places, times=self.among)
+        return one if self.y <= self.contents else None, spread
 
     def sign(self) -> LogSign:
         """That of the first of both that holds; of (A2) where neither does."""
         if self.y == 1:
             return _CERTAIN
-        greedy, hit = self.ways()
-        first = greedy.sign()
-        return first if first.positive else hit.sign()
-
-    def sides(self) -> Sides | None:
-        """Both sides of the first that holds; None for y = 1, and where neither does."""
-        if self.y == 1:
-            return None
-        return next((way.sides() for way in self.ways() if way.sign().positive), None)
-
-
-@dataclass(frozen=True)
-class Asked(Compared):
-    """entries log2(values) > bits: the entries of the last function that are asked for hold more
-    than was fixed of it.
-    """
-
-    entries: int
-    values: int
-    bits: int
-
-    def terms(self) -> LogSign | tuple[Powers | arb, int]:
-        return [(self.entries, self.values)], self.bits
+        one, spread = self.ways()
+        first = one.sign() if one else _FAILS
+        return first if first.positive else spread.sign()
 
 
 LARGEST = 1 << 13_000
 """No size is as large: integers of more than 4,300 digits are not written by Python, and whoever
 makes them up only wants to keep a checker busy.
 """
-_LONGEST = 14_000
-"""Bits of the largest integers that are written."""
 
 
 @dataclass(frozen=True)
@@ -333,34 +220,20 @@ class Parameters(Choice[int], ProofParameters):
         return cls(**named)
 
 
-Conditions = dict[str, Class | Hit | Asked]
-"""(A), then (B_2), ..., (B_{L-1}), then (C), by their names in numbers."""
-
-
-def sides(conditions: Conditions) -> dict[str, int]:
-    """Both sides of every condition in bits, the left ones rounded down; of conditions that compare
-    nothing (one value alone) there are none.
+def conditions(ahead: int, s: Sizes, p: Parameters) -> dict[str, Certified]:
+    """The conditions of Theorem VI (`ahead` = 0) or VII (1) by their names in theory.md: (A), then
+    (B_2), ..., (B_{L-1}), then (C).
     """
-    found: dict[str, int] = {}
-    for name, one in conditions.items():
-        both: Sides | None = one.sides()
-        if both is not None:
-            if max(both).bit_length() > _LONGEST:
-                raise SizeError(f"the sides of ({name}) are too large to be written")
-            found |= {f"{name}_left": both.left, f"{name}_right": both.right}
-    return found
-
-
-def conditions(ahead: int, s: Sizes, p: Parameters) -> Conditions:
-    """The conditions of Theorem VI (`ahead` = 0) or VII (1)."""
     owed = prices(ahead, s, p)
     bits = class_bits(ahead, s, p)
-    found: Conditions = {"A": Class(p.part, p.x, p.t, p.contents[0], p.y_1, bits)}
+    found: dict[str, Certified] = {"A": Class(p.part, p.x, p.t, p.contents[0], p.y_1, bits)}
     for level, (delta, hit, price) in enumerate(zip(p.contents[1:], p.hit, owed, strict=False), 2):
         groups = p.G if level == 2 else 1
         thrown = Occupancy(p.bins(level), delta * p.places(level), hit, groups)
         found[f"B_{level}"] = Hit(thrown, delta * price + 1)
-    return found | {"C": Asked(p.places(p.L), p.values(p.L - 1), owed[-1])}
+    # the entries of z_L that are asked for hold more than was fixed of it
+    asked = Pigeonhole(places=p.places(p.L), values=p.values(p.L - 1), kept=2, bits=owed[-1])
+    return found | {"C": asked}
 
 
 def class_bits(ahead: int, s: Sizes, p: Choice[N]) -> N:
