@@ -52,7 +52,7 @@ def test_the_second_way_of_lemma_c_speaks_and_is_right() -> None:
 
 
 def test_one_new_value_each_by_hand() -> None:
-    """y = 5 of 16 values at 6 places: 6 log2(16/4) = 12 bits, whatever x is; a tie is not enough."""
+    """y = 5 of 16 values at 6 places: 6 log2(16/4) = 12 bits whatever x is; a tie fails."""
 
     def holds(bits: int, contents: int = 5) -> bool:
         one, _ = Class(16, places=1, among=6, contents=contents, y=5, bits=bits).ways()

@@ -34,7 +34,7 @@ def _drawn(seed: int) -> tuple[int, Sizes]:
 @pytest.mark.parametrize("seed", SEARCHED)
 def test_it_is_below_every_size_that_a_search_finds(seed: int) -> None:
     ahead, sizes = _drawn(seed)
-    found = (TheoremVI(), TheoremVII())[ahead].shortest(sizes, quick=True)
+    found = (TheoremVI(), TheoremVII())[ahead].shortest(sizes)
     assert found is not None
     entries = prod(found.size)
     bits = entries.bit_length()

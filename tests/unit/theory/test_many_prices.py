@@ -16,7 +16,6 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_proof import (
-    Asked,
     Choice,
     Hit,
     Parameters,
@@ -24,6 +23,7 @@ from separatrix.theory.fails.many_proof import (
     conditions,
     prices,
 )
+from separatrix.theory.inequalities import Pigeonhole
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:
@@ -211,5 +211,5 @@ def test_what_balls_are_thrown_into() -> None:
         Occupancy(bins=2 * 60, balls=3 * 2 * 3 * 9, hit=50, groups=2),
         Occupancy(bins=480, balls=11 * 4 * 50, hit=70, groups=1),
     ]
-    assert isinstance(last, Asked)
-    assert (last.entries, last.values) == (5 * 70, 2400)
+    # log2(2400 / (2 - 1)) bits of each entry that is asked for
+    assert last == Pigeonhole(places=5 * 70, values=2400, kept=2, bits=prices(0, s, p)[-1])

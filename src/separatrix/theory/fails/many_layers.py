@@ -26,7 +26,7 @@ MOST_READERS = 6
 """Beyond so many reading layers nothing is looked for: sizes have 300 digits here already."""
 _SHALLOW = 3
 """Up to so many reading layers every flag is tried."""
-_COUNTED = 2048
+_COUNTED = 256
 """Beyond so many bits that w receives, answers of more bits are not written down."""
 _CLOSE = 0.1
 """Choices of flags whose lengths first differ by less (as logarithms) are both looked at."""
@@ -47,16 +47,23 @@ class ManyLayers(DepthTheorem[Parameters]):
     def inequalities(self, s: Sizes, p: Parameters) -> dict[str, Certified]:
         return conditions(self.ahead, s, p)
 
-    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
-        found = [_spread(self, s, quick=quick), _counted(self, s)]
-        known = [parameters for parameters in found if parameters is not None]
-        best = min(known, key=lambda parameters: parameters.length(), default=None)
-        return best or (first_answer(s) if self.ahead else None)
+    def shortest(self, s: Sizes, steps: int = 0) -> Parameters | None:
+        found = filter(None, (_spread(self, s), _counted(self, s)))
+        return min(found, key=lambda parameters: parameters.length(), default=None)
 
     def at_size(
-        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None
     ) -> Parameters | None:
-        return _at_size(self, s, size)
+        entries: Iterator[int] = accumulate(size, mul)
+        # nothing much shorter than the shortest is to be found
+        if anywhere is None or 10 * sum(entries) < 9 * anywhere.length():
+            return None
+        for flags in self.flags(s):
+            here = RelaxedSearch(self.ahead, s, flags, size)
+            found = at_size(replace(here, first=(here.point(anywhere),)), anywhere)
+            if found is not None:
+                return found
+        return None
 
     def functions(self, readers: int) -> int:
         return max(self.least_steps, readers + 1 - self.ahead)
@@ -141,7 +148,7 @@ def _counted(argument: ManyLayers, s: Sizes) -> Parameters | None:
 
 
 @lru_cache(maxsize=768)
-def _spread(argument: ManyLayers, s: Sizes, *, quick: bool) -> Parameters | None:
+def _spread(argument: ManyLayers, s: Sizes) -> Parameters | None:
     """Those with many contents at every level."""
     if s.readers > MOST_READERS:
         return None
@@ -152,33 +159,12 @@ def _spread(argument: ManyLayers, s: Sizes, *, quick: bool) -> Parameters | None
         for flags in argument.flags(s)
         for value, point in nearby(RelaxedSearch(argument.ahead, s, flags, coarse=True), L)
     )
-    best: Parameters | None = None
-    for value, flags, point in valleys[: 1 if quick else 2]:
-        if value > valleys[0][0] + _CLOSE:
-            break
-        near = RelaxedSearch(argument.ahead, s, flags, first=(point,), coarse=quick)
-        found = shortest(near, L, quick=quick)
-        if found is not None and (best is None or found.length() < best.length()):
-            best = found
-    return best
-
-
-@lru_cache(maxsize=768)
-def _at_size(argument: ManyLayers, s: Sizes, size: tuple[int, ...]) -> Parameters | None:
-    # nothing much shorter than the shortest is to be found
-    anywhere = _spread(argument, s, quick=True)
-    entries: Iterator[int] = accumulate(size, mul)
-    if anywhere is None or 10 * sum(entries) < 9 * anywhere.length():
-        return None
-    longer = argument.lengthened(s, anywhere, size)
-    if longer is not None:
-        return longer
-    for flags in argument.flags(s):
-        here = RelaxedSearch(argument.ahead, s, flags, size)
-        found = at_size(replace(here, first=(here.point(anywhere),)), anywhere)
-        if found is not None:
-            return found
-    return None
+    found = (
+        shortest(RelaxedSearch(argument.ahead, s, flags, first=(point,)), L)
+        for value, flags, point in valleys[:2]
+        if value <= valleys[0][0] + _CLOSE
+    )
+    return min(filter(None, found), key=lambda parameters: parameters.length(), default=None)
 
 
 _E_LN_2 = 1_884_169
@@ -290,11 +276,11 @@ class TheoremVIIPrime(ManyLayers):
     reading_layers = range(3, 4)
     ahead = 1
 
-    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
+    def shortest(self, s: Sizes, steps: int = 0) -> Parameters | None:
         return first_answer(s)
 
     def at_size(
-        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None
     ) -> Parameters | None:
         return None
 

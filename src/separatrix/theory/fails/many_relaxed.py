@@ -6,39 +6,37 @@ y_1 and the Y_l are the largest that floats allow at a point, or nearly so where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import floor, inf, isfinite
-from typing import ClassVar, TypeVar
+from math import inf, isfinite
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_proof import Choice, Parameters, class_bits, conditions, prices
 from separatrix.theory.inequalities import N, certainly, smaller
-from separatrix.theory.search.driver import LogGrid, Point, Search
-from separatrix.theory.search.reals import LN2, Real, dot, exp, ln, real, share_hit, whole
+from separatrix.theory.search.driver import Grid, Point, Search
+from separatrix.theory.search.reals import LN2, dot, exp, ln, share_hit
 
-_LONGER = "t/x"
-F = TypeVar("F", float, Real)
-"""What choices are written in: floats, or numbers beyond them."""
+_LONGER = "t-x"
 _SHARES = (48, 44, 40, 34, 26)
 """Values that floats propose are lowered by their 2^-48 part, 2^-44 part, .., until certified."""
 _ROOMS = tuple(power / 4 for power in range(-6, 17))
 """How many e-folds more than the proof asks for parameters may start with."""
 _HOPELESS = 1e4
 """Points that lack more e-folds lead nowhere; reads of one bit lack thousands at first."""
-_HIGHEST = 9000.0
-"""The logarithm of the largest size, see `many_proof.LARGEST`."""
-_FLOATS = 300.0
-"""Logarithms that add up to less stay within floats."""
+_HIGHEST = 1e100
+"""No prompt is as long, see `tasks.seqcomp`."""
+_FLOATS = 340.0
+"""Logarithms that add up to less stay within floats; sizes beyond are not looked at."""
 _EXACT = 1e10
 """Larger numbers are as good as integers."""
 
 
 @dataclass(frozen=True)
 class RelaxedSearch(Search[Parameters]):
-    """Points are logarithms, in the order of `names`, with given flags (f_2, ..., f_L). Theorem VI
+    """Points in the order of `names`, with given flags (f_2, ..., f_L). Theorem VI
     takes x = 1 and Delta_1 = y_1, which (A1) suits; Theorem VII takes (A2).
 
     At a task's size m' and g are rounded down, and values of w_2 may be left over.
@@ -69,26 +67,24 @@ class RelaxedSearch(Search[Parameters]):
         found += ["x", _LONGER, "Delta_1"] if self.ahead else ["t"]
         return *found, *(f"Delta_{level}" for level in range(2, self.L))
 
-    def grid(self) -> LogGrid:
-        d = len(self.names)
+    def grid(self) -> Grid:
         gain = 1e-3 if self.coarse else 1e-6
-        return LogGrid(
-            (0.0,) * d,
-            (_HIGHEST,) * d,
+        return Grid(
+            tuple(float(name != _LONGER) for name in self.names),
+            (_HIGHEST,) * len(self.names),
             alike=gain,
             flat=gain / 10,
             # at a task's own size a single bit decides: strides shrink to single units
             fine=1e-3 if self.size is None else 0.0,
             near=2,
             width=0.05 if self.first and self.size is None else 0.3,
-            whole=tuple(name != _LONGER for name in self.names),
         )
 
-    def choice(self, point: Point, number: Callable[[float], F]) -> Choice[F]:
-        """The choice at a point, in numbers e^x; Theorem VI's Delta_1 is m'."""
-        named = {name: number(x) for name, x in zip(self.names, point, strict=True)}
-        one = number(0.0)
+    def choice(self, point: Sequence[N]) -> Choice[N]:
+        """The choice at a point of floats or of integers; Theorem VI's Delta_1 is m'."""
+        named = dict(zip(self.names, point, strict=True))
         G, g = named["G"], named["g"]
+        one = G * 0 + 1
         levels = range(1, self.L)
         if self.size is None:
             part = named["m'"]
@@ -97,60 +93,31 @@ class RelaxedSearch(Search[Parameters]):
         else:
             m, *given = (one * value for value in self.size)
             n = tuple(given)
-            part, g = _floored(m / G), smaller(g, _floored(n[1] / G))
+            part, g = m // G, smaller(g, n[1] // G)
         x = named["x"] if self.ahead else one
-        t = smaller(x * named[_LONGER] if self.ahead else named["t"], m)
+        t = smaller(x + named[_LONGER] if self.ahead else named["t"], m)
         first = named["Delta_1"] if self.ahead else part
         contents = (first, *(named[f"Delta_{level}"] for level in levels[1:]))
         return Choice(m, n, part, G, g, t, smaller(x, t), contents, self.flags)
 
-    def whole(self, point: Point) -> Choice[int]:
-        """The choice of integers next to a point; Theorem VI's Delta_1 is m'."""
-        near = self.choice(point, real)
-        G, g, part, x = (_nearest(number) for number in (near.G, near.g, near.part, near.x))
-        if self.size is None:
-            n = [_nearest(number) for number in near.n]
-            n[1] = g * G
-            m = G * part
-        else:
-            m, *n = self.size
-            part, g = max(m // G, 1), max(min(g, n[1] // G), 1)
-        t = min(m, max(x, _nearest(near.t)))
-        contents = [_nearest(number) for number in near.contents]
-        if not self.ahead:
-            contents[0] = part
-        return Choice(m, tuple(n), part, G, g, t, min(x, t), tuple(contents), self.flags)
-
     def point(self, parameters: Parameters) -> Point:
         """The point of parameters found elsewhere."""
-        numbers = parameters.numbers
-        stretch = ln(parameters.t) - ln(parameters.x)
-        return tuple(stretch if name == _LONGER else ln(numbers[name]) for name in self.names)
+        numbers = parameters.numbers | {_LONGER: parameters.t - parameters.x}
+        return tuple(float(numbers[name]) for name in self.names)
 
     def measure(self, point: Point) -> tuple[float, float]:
         """The logarithm of the prompt's tokens, and by how many e-folds the bits that are asked for
         exceed those that are fixed: at least 0 where failure is shown, -inf where nothing is asked.
         """
         # no product holds a coordinate more than twice
-        if dot(point, [1.0] * len(point)) + self._size_bits < _FLOATS:
-            cost, slack = self._measure(point, exp)
-            if slack > -inf:
-                return cost, slack
-        return self._measure(point, real)
-
-    @cached_property
-    def _size_bits(self) -> float:
-        caches = max(*self.s.h, *self.s.sigma, *self.s.opened, 1)
-        return ln(caches) + dot([ln(n) for n in self.size or ()], [1.0] * len(self.size or ()))
-
-    def _measure(self, point: Point, number: Callable[[float], F]) -> tuple[float, float]:
-        choice = self.choice(point, number)
-        one = number(0.0)
+        if sum(ln(x) for x in point if x > 1) + self._size_bits > _FLOATS:
+            return inf, -inf
+        choice = self.choice(point)
         length = choice.m
         for level in range(1, self.L):
-            length = length + choice.values(level)
+            length += choice.values(level)
         cost = ln(length)
-        if not (choice.g >= one and choice.part >= one):
+        if min(choice.g, choice.part) < 1:
             return cost, -inf
         y_1 = first_values(self.ahead, self.s, choice)
         if not self.ahead:
@@ -167,6 +134,11 @@ class RelaxedSearch(Search[Parameters]):
             return cost, -inf
         slack = ln(asked) + ln(entropy) - ln(owed[-1])
         return cost, slack if isfinite(slack) else -inf
+
+    @cached_property
+    def _size_bits(self) -> float:
+        caches = max(*self.s.h, *self.s.sigma, *self.s.opened, 1)
+        return ln(caches) + dot([ln(n) for n in self.size or ()], [1.0] * len(self.size or ()))
 
     def length(self, point: Point, steps: int) -> float:
         cost, slack = self.measure(point)
@@ -185,7 +157,7 @@ class RelaxedSearch(Search[Parameters]):
 
     def settled(self, point: Point) -> Parameters | None:
         """With nearly the smallest m' where it is free."""
-        chosen = self.whole(point)
+        chosen = self.choice([*map(int, point)])
 
         def at(part: int) -> Parameters | None:
             if part < 1:
@@ -193,7 +165,7 @@ class RelaxedSearch(Search[Parameters]):
             return self.certified(replace(chosen, m=chosen.G * part, part=part))
 
         if self.size is not None:
-            return self.certified(chosen)
+            return self.certified(chosen) if min(chosen.part, chosen.g) >= 1 else None
         near = part = chosen.part
         fine = step = max(1, near >> 30)
         found = at(part)
@@ -230,23 +202,23 @@ class RelaxedSearch(Search[Parameters]):
     def _proposed(self, choice: Choice[int], share: int, lowered: int) -> Parameters:
         """With y_1 and Y_l the largest in floats, lowered a little; SizeError out of range."""
 
-        def below(value: Real, most: int) -> int:
+        def below(value: float, most: int) -> int:
             # the estimates are of y - 1
-            largest = whole(value) + 1
+            largest = int(value) + 1
             return max(1, min(most, largest - (largest >> share) - lowered))
 
         y_1 = below(
-            first_values(self.ahead, self.s, _real(choice)),
+            first_values(self.ahead, self.s, _floats(choice)),
             min(choice.part, choice.x * choice.contents[0]) if self.ahead else choice.part,
         )
         if not self.ahead:
             choice = with_first(choice, y_1)
-        inexact = _real(choice)
+        inexact = _floats(choice)
         asked = choice.G * choice.n[0] * y_1
         hits: list[int] = []
         for level, bits in enumerate(prices(self.ahead, self.s, choice)[:-1], 2):
             bins = choice.values(level - 1) * (choice.G if level == 2 else 1)
-            value = spread_values(inexact, level, Real(asked), Real(bits))
+            value = spread_values(inexact, level, float(asked), float(bits))
             hits.append(below(value, bins))
             asked = hits[-1] * (choice.g if level == 2 else choice.n[level - 1])
         return Parameters(**vars(choice), y_1=y_1, hit=tuple(hits))
@@ -265,7 +237,7 @@ class RelaxedSearch(Search[Parameters]):
             found = self._needed(room, entropy)
             entries = dot([found[name] for name in found if name[0] == "n"], [1.0] * (self.L - 1))
             entropy = ln(max(found["m"] + entries, 1.0) / LN2)
-        return tuple(max(found[name], 0.0) for name in self.names)
+        return tuple(exp(max(found[name], 0.0)) for name in self.names)
 
     def _needed(self, room: float, entropy: float) -> dict[str, float]:
         h = [ln(bits) for bits in self.s.h]
@@ -296,31 +268,28 @@ class RelaxedSearch(Search[Parameters]):
         if cached > 0:
             found["n_1"] = max(found["n_1"], cached + room + ln(3.0))
         y_1 = h[self.ahead] + x + found["g"] + rows + room + ln(3.0)
-        found |= {"x": x, _LONGER: 0.0, "t": t, "m'": y_1 + (1.0 if self.ahead else 0.2)}
+        found |= {"x": x, _LONGER: -inf, "t": t, "m'": y_1 + (1.0 if self.ahead else 0.2)}
         found["Delta_1"] = y_1 - x + ln(1.7)
         return found | {"m": found["m'"] + found["G"], "n_2": found["G"] + found["g"]}
 
 
-def first_values(ahead: int, s: Sizes, choice: Choice[F]) -> F:
+def first_values(ahead: int, s: Sizes, choice: Choice[float]) -> float:
     """About the largest y_1 - 1 that (A) allows."""
     bits = class_bits(ahead, s, choice)
     if not ahead:
         # (A1) with x = 1: log(m'/(y-1)) > s/t
-        kept = -float(bits / choice.t) * LN2
-        if isinstance(choice.part, Real):
-            return choice.part * real(kept)
-        return choice.part * exp(kept)
+        return choice.part * exp(-(bits / choice.t) * LN2)
     balls = choice.contents[0] * choice.x
     return most_hit(choice.part, balls, None, balls * bits / choice.t)
 
 
-def most_hit(bins: F, balls: F, groups: F | None, bits: F) -> F:
+def most_hit(bins: float, balls: float, groups: float | None, bits: float) -> float:
     """About the largest y - 1 with lambda(bins, balls, y; groups) >= bits."""
     ln_groups = 0.0 if groups is None else ln(groups)
     return balls * share_hit(ln(bins), ln(balls), ln_groups, ln(bits))
 
 
-def spread_values(choice: Choice[F], level: int, asked: F, bits: F) -> F:
+def spread_values(choice: Choice[float], level: int, asked: float, bits: float) -> float:
     """About the largest Y_l - 1 that (B_l) allows, with so many entries of z_l asked for."""
     bins = choice.values(level - 1)
     contents = choice.delta(level)
@@ -335,19 +304,10 @@ def with_first(choice: Choice[N], y_1: N) -> Choice[N]:
     return replace(choice, contents=(y_1, *choice.contents[1:]))
 
 
-def _real(choice: Choice[int]) -> Choice[Real]:
-    part, G, g, t, x, m = (
-        Real(value) for value in (choice.part, choice.G, choice.g, choice.t, choice.x, choice.m)
+def _floats(choice: Choice[int]) -> Choice[float]:
+    part, G, g, t, x, m, *contents = map(
+        float,
+        (choice.part, choice.G, choice.g, choice.t, choice.x, choice.m, *choice.contents),
     )
-    n = tuple(Real(value) for value in choice.n)
-    return Choice(m, n, part, G, g, t, x, tuple(map(Real, choice.contents)), choice.flags)
-
-
-def _nearest(x: Real) -> int:
-    return max(1, whole(x + Real(0.5)))
-
-
-def _floored(x: F) -> F:
-    """Rounded down to an integer; what is one but for rounding stays."""
-    near = float(x)
-    return x * 0 + floor(near * (1 + 1e-12)) if near < _EXACT else x
+    n = tuple(map(float, choice.n))
+    return Choice(m, n, part, G, g, t, x, tuple(contents), choice.flags)

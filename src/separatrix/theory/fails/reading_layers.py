@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar, Generic
 
@@ -63,8 +63,8 @@ class DepthTheorem(Theorem, Generic[P]):
         """All of them by name, of exact integers; the counting one last."""
 
     @abstractmethod
-    def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
-        """Certified parameters with the shortest prompt found; `quick` may look less far."""
+    def shortest(self, s: Sizes, steps: int) -> P | None:
+        """Certified parameters with the shortest prompt found."""
 
     @abstractmethod
     def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
@@ -233,8 +233,7 @@ class DepthTheorem(Theorem, Generic[P]):
             sizes = self._sizes_at(architecture, n)
             if sizes == self._sizes_at(architecture, FAR):
                 break
-            shortest = partial(self.shortest, sizes, steps)
-            parameters = shortest(quick=True) or shortest()
+            parameters = self.shortest(sizes, steps)
             if parameters is None:
                 return None
             found = [parameters]

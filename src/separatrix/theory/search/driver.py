@@ -28,8 +28,6 @@ Value = Callable[[Point], float]
 
 _GENERATIONS = 120
 _STALLED = 10
-_LARGE = 30.0
-"""Logarithms of integers that floats hardly tell from their neighbours."""
 _SWEEPS = 5
 """As often all moves of one length are tried."""
 
@@ -78,47 +76,6 @@ class Grid:
     def strides(self, point: Point, share: float) -> list[float]:
         """This part of each coordinate, a unit at least."""
         return [max(float(floor(x * share + 0.5)), 1.0) for x in point]
-
-    def moved(self, x: float, by: float) -> float:
-        """A coordinate moved by that much."""
-        return x + by
-
-    def last(self, strides: Sequence[float]) -> bool:
-        """Whether no shorter strides are worth a try."""
-        return all(stride == 1 for stride in strides)
-
-
-@dataclass(frozen=True)
-class LogGrid(Grid):
-    """The same with logarithms of integers for coordinates: sizes beyond all floats. Of those
-    that are not `whole` any number will do.
-    """
-
-    whole: tuple[bool, ...] = ()
-
-    def inside(self, point: Sequence[float]) -> Point:
-        return tuple(
-            ln(max(float(floor(exp(x) + 0.5)), 1.0))
-            if whole and x < _LARGE
-            else max(min(x, high), 0)
-            for x, high, whole in zip(point, self.high, self.whole, strict=True)
-        )
-
-    def logs(self, point: Point) -> list[float]:
-        return list(point)
-
-    def at(self, logs: Sequence[float]) -> Point:
-        return self.inside(logs)
-
-    def strides(self, point: Point, share: float) -> list[float]:
-        # large ones move by factors
-        return [share if x > _LARGE else max(exp(x) * share, 1.0) for x in point]
-
-    def moved(self, x: float, by: float) -> float:
-        return x + by if x > _LARGE else ln(max(exp(x) + by, 1.0))
-
-    def last(self, strides: Sequence[float]) -> bool:
-        return all(stride <= max(self.fine, 1.0) for stride in strides)
 
 
 def evolve(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Point:
@@ -209,7 +166,7 @@ def descend(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Poi
     share = 1 / 8
     while least > enough:
         strides = grid.strides(centre, share)
-        last = grid.last(strides)
+        last = all(stride == 1 for stride in strides)
         began = least
         for _ in range(_SWEEPS):
             before = least
@@ -219,7 +176,7 @@ def descend(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Poi
                 while True:
                     point = list(centre)
                     for axis, times in moves:
-                        point[axis] = grid.moved(point[axis], further * times * strides[axis])
+                        point[axis] += further * times * strides[axis]
                     found = grid.inside(point)
                     there = value(found)
                     if not there < least:
@@ -238,7 +195,6 @@ def descend(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Poi
 
 _ROUNDS = 60
 """In how many rounds the groups of w's last index are counted for a single point."""
-_QUICK = 2
 _SURELY = 0.99
 """A point that owes no more for every bit that is asked for needs not be improved."""
 _APART = 0.05
@@ -335,8 +291,8 @@ class CountingTheorem(DepthTheorem[P]):
     ) -> Iterable[Sequence[float]]:
         """First points; they need not be on the grid."""
 
-    def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
-        return shortest(CountingSearch(self, s), steps, quick=quick)
+    def shortest(self, s: Sizes, steps: int) -> P | None:
+        return shortest(CountingSearch(self, s), steps)
 
     def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
         return at_size(CountingSearch(self, s, size), anywhere)
@@ -426,21 +382,21 @@ class CountingSearch(Search[P]):
 
 def nearby(search: Search[P], steps: int) -> list[tuple[float, Point]]:
     """What the search's best starts evolve to, with what stands for its length."""
-    found = _evolved(search, lambda point: search.length(point, steps), search.tried, -inf)
+    found = _evolved(search, lambda point: search.length(point, steps))
     return sorted(found)
 
 
 # stacks that agree in their sizes share one search
 @lru_cache(maxsize=768)
-def shortest(search: Search[P], steps: int, *, quick: bool = False) -> P | None:
-    """The certified parameters with the shortest prompt found, or None; `quick` looks less far."""
+def shortest(search: Search[P], steps: int) -> P | None:
+    """The certified parameters with the shortest prompt found, or None."""
 
     def length(point: Point) -> float:
         return search.length(point, steps)
 
     best: P | None = None
     least = inf
-    for estimate, point in sorted(_tries(search, length, _QUICK if quick else search.tried)):
+    for estimate, point in sorted(_tries(search, length)):
         # floats are close to the integers they stand for, so nothing shorter is to come
         if best is not None and estimate >= least:
             break
@@ -460,28 +416,24 @@ def at_size(search: Search[P], anywhere: P | None) -> P | None:
     """
     if anywhere is None:
         return None
-    for _, point in _tries(search, search.owed, search.tried, enough=_SURELY):
+    for _, point in _tries(search, search.owed, _SURELY):
         found = search.settled(point)
         if found is not None:
             return found
     return None
 
 
-def _tries(
-    search: Search[P], value: Value, count: int, enough: float = -inf
-) -> Iterator[tuple[float, Point]]:
+def _tries(search: Search[P], value: Value, enough: float = -inf) -> Iterator[tuple[float, Point]]:
     """Points to settle with their values: the best starts, evolved and led downhill to any value
     that is `enough`, one after another.
     """
     grid = search.grid()
-    for _, point in sorted(_evolved(search, value, count, enough))[: search.descended]:
+    for _, point in sorted(_evolved(search, value, enough))[: search.descended]:
         found = descend(value, point, grid, enough)
         yield value(found), found
 
 
-def _evolved(
-    search: Search[P], value: Value, count: int, enough: float
-) -> list[tuple[float, Point]]:
+def _evolved(search: Search[P], value: Value, enough: float = -inf) -> list[tuple[float, Point]]:
     grid = search.grid()
     if grid.empty:
         return []
@@ -489,7 +441,7 @@ def _evolved(
     evolved: list[tuple[float, Point]] = []
     last = -inf
     for there, point in sorted((value(point), point) for point in starts):
-        if there == inf or len(evolved) == count:
+        if there == inf or len(evolved) == search.tried:
             break
         if last == -inf or there - last > _APART * abs(last):
             last = there

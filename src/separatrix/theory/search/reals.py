@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import floor, inf, isfinite, sqrt
 
-from flint import arb, arf
-
-Real = arf
-"""A float whose exponent has no bounds: + - x / of it are rounded correctly."""
+from flint import arb
 
 LN2 = 0.6931471805599453
 _LARGEST = 709.0
 _SMALLEST = -745.0
 
 
-def ln(x: float | Real) -> float:
-    """The natural logarithm of a float, an integer of any size or a Real; -inf of 0 and below."""
+def ln(x: float) -> float:
+    """The natural logarithm of a float or of an integer of any size; -inf of 0 and below."""
     return float(arb(x).log()) if x > 0 else -inf
 
 
-def log2(x: float | Real) -> float:
+def log2(x: float) -> float:
     """The logarithm to base 2."""
     return ln(x) / LN2
 
@@ -45,17 +42,6 @@ def exp(x: float) -> float:
 def expm1(x: float) -> float:
     """e^x - 1."""
     return float(arb(x).expm1()) if -1 < x < 1 else exp(x) - 1
-
-
-def real(x: float) -> Real:
-    """e^x as a Real."""
-    return arf(arb(x).exp().mid().man_exp())
-
-
-def whole(x: Real) -> int:
-    """A Real of at least 0, rounded down to an integer."""
-    man, power = x.man_exp()
-    return int(man) << int(power) if power >= 0 else int(man) >> -int(power)
 
 
 def dot(a: Sequence[float], b: Sequence[float]) -> float:
