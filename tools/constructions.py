@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
-from separatrix.cli.constructed import metered
 from separatrix.cli.options import PROVED
 from separatrix.cli.report.constructions import FILE, KIND, NOTE, cells, recorded
 from separatrix.constructions import CONSTRUCTIONS, construct
@@ -34,6 +34,7 @@ from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.core.evidence.typed import typed
 from separatrix.core.numbers.first_size import first_size
 from separatrix.findings.running import commit
+from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import all_right, at_once, logits_of
@@ -146,18 +147,19 @@ def described_row(name: str, task: Task) -> Row:
     """The row as far as one stack says it: nothing run, nothing looked for."""
     built = construct(task, kind=name)
     theorem = CONSTRUCTIONS[name].theorem
-    meters = metered(built.model, built.record)
+    sizes, parameters = built.record.sizes, list(built.model.parameters())
+    blocks = [block for block in built.model.blocks if isinstance(block, Block)]
     least_layers, least_head_dim = least_stack(built.model.architecture, task, theorem)
     return Row(
         name=name,
         theorem=theorem,
         task=task.spec,
         architecture=built.record.architecture,
-        layers=meters.layers,
-        heads=meters.heads,
-        head_dim=max(meters.head_dim, meters.value_dim),
-        width=meters.width,
-        nonzero=meters.nonzero,
+        layers=sum(any(bool(p.any()) for p in block.parameters()) for block in blocks),
+        heads=max(_writing(mixer) for block in blocks for mixer in block.mixers),
+        head_dim=max(sizes.get("head_dim", 0), sizes.get("value_dim", 0)),
+        width=built.model.config.width,
+        nonzero=sum(int(p.count_nonzero()) for p in parameters),
         least_layers=least_layers,
         least_head_dim=least_head_dim,
         exhaustive="",
@@ -165,6 +167,17 @@ def described_row(name: str, task: Task) -> Row:
         grows=FAMILIES[name].size,
         proved={},
     )
+
+
+def _writing(mixer: nn.Module) -> int:
+    """Heads of a mixer whose output map is not zero."""
+    out = getattr(mixer, "o", None)
+    heads = getattr(mixer, "heads", 1)
+    if not isinstance(out, nn.Linear) or out.in_features % heads:
+        return int(any(bool(p.any()) for p in mixer.parameters()))
+    # columns of a head stand side by side
+    columns = out.weight.any(0).reshape(heads, -1)
+    return int(columns.any(1).sum())
 
 
 def least_stack(

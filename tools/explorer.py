@@ -32,7 +32,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DOWNLOADS = ROOT / "build" / "downloads"
 OWN = ROOT / "docs" / "site" / "explore"
 PAGE = ROOT / "src" / "separatrix" / "cli" / "explore" / "page"
-REPORT = ROOT / "src" / "separatrix" / "cli" / "report"
 RUNTIME = (
     "pyodide.mjs",
     "pyodide.asm.mjs",
@@ -172,7 +171,7 @@ def build(out: Path) -> str:
         shutil.rmtree(out / "pyodide", ignore_errors=True)
     shutil.copy(PAGE / "page.js", out)
     shutil.copy(PAGE / "page.css", out)
-    shutil.copy(REPORT / "scheme.js", out)
+    shutil.copy(ROOT / "docs" / "site" / "scheme.js", out)
     (out / "base.css").write_text(base_style(), encoding="utf-8")
     (out / "index.html").write_text(page(), encoding="utf-8")
     for name in ("engine.js", "worker.mjs", "theory.mjs", "opened.js"):

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
@@ -33,7 +33,8 @@ import separatrix
 from separatrix.cli.report import constructions, mechanisms, tasks
 from separatrix.cli.report import theorems as statements
 from separatrix.cli.report.html import render_html
-from separatrix.cli.report.view import view
+from separatrix.cli.report.notation import formula, theorem_name
+from separatrix.cli.report.view import View, view
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.bundles import from_bundle, read_json
@@ -441,6 +442,32 @@ def references(site: Site) -> dict[str, str]:
     return {name: f"../{path.removesuffix('.md')}.html" for name, path in found.items()}
 
 
+_UNTOLD = re.compile(r"(<(head|svg|script|a|code)\b.*?</\2>|<[^>]*>)", re.DOTALL)
+"""Where no name becomes a link: tags, and what stands in some of them."""
+
+
+def linked(page: str, seen: View, links: Mapping[str, str]) -> str:
+    """The report with a way back, and a link wherever it names what the site explains."""
+    for kind, own in (("tasks", seen.columns), ("mechanisms", seen.rows)):
+        for one in own:
+            title, target = escape(formula(one["title"])), links.get(f"{kind}/{one['key']}")
+            there = f'<b><a href="{target}">{title}</a></b><span>'
+            page = page.replace(f"<b>{title}</b><span>", there, 1) if target else page
+    called = {"theorems": theorem_name, "constructions": "weights of {}".format}
+    parted = ((name.partition("/"), target) for name, target in links.items())
+    names = {escape(called[kind](key)): to for (kind, _, key), to in parted if kind in called}
+    every = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    found = re.compile(rf"(?<!\w)(?:{every})(?!\w|&#x27;)")
+    # a text, what stands as it is, and the name of its tag
+    pieces = _UNTOLD.split(page)
+    for place in range(0, len(pieces), 3):
+        pieces[place] = found.sub(lambda m: f'<a href="{names[m[0]]}">{m[0]}</a>', pieces[place])
+    whole = "".join(piece for place, piece in enumerate(pieces) if place % 3 < 2)
+    scheme = (ROOT / "docs" / "site" / "scheme.js").read_text(encoding="utf-8")
+    back = f'<script>\n{scheme}</script><nav><a href="{links["site"]}">Site</a></nav>'
+    return whole.replace("<header>", f"<header>{back}", 1)
+
+
 def report(site: Site, evidence: Path | None) -> None:
     """The report's page; of a bundle, the report itself with links into the site, and links back
     from the pages of theorems to the cells that they decide. A bundle that cannot be read, as one
@@ -455,7 +482,8 @@ def report(site: Site, evidence: Path | None) -> None:
         return
     try:
         body, _ = from_bundle(read_json(evidence))
-        site.report, seen = render_html(body, references(site)), view(body)
+        seen = view(body)
+        site.report = linked(render_html(body), seen, references(site))
     except SeparatrixError as error:
         said = f"The one at hand could not be shown: {error}."
         print(f"warning: {evidence}: {error}; the site is built without it", file=sys.stderr)

@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_004, 2_600),
+    "core": (3_994, 2_600),
     "stacks": (9_514, 5_600),
     "tasks": (13_154, 8_600),
     "theory": (9_174, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_747, 2_600),
     "training": (5_833, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (8_018, 4_000),
+    "cli": (7_849, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

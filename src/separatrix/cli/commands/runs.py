@@ -12,15 +12,13 @@ from separatrix.cli.options import Asked, command, used
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Heading, Line, Table
 from separatrix.core.document.cells import NONE, accuracy, duration
-from separatrix.core.errors import OutputError, SpecError, UnknownNameError
-from separatrix.core.evidence.folder import write_atomic
+from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.training.sweeps.reading import Listed
 from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
     from separatrix.training.sweeps.statistics import Summary
 
-PAGE = ".md"
 FIRST = 50
 """Runs that a list shows to people unless --limit says otherwise."""
 
@@ -91,16 +89,6 @@ def _export(files: list[Path], asked: Asked) -> Told:
     """All runs as one table."""
     store, sweep, status = asked.store, asked.sweep, asked.status
     out, *others = files
-    if out.suffix == PAGE:
-        from separatrix.cli.report.sweeps import markdown
-
-        if others or status is not None:
-            left = others or "--status"
-            raise SpecError(f"{out}: a page sums a whole sweep up; leave {left} out")
-        if out.exists():
-            raise OutputError(f"{out}: the file exists; remove it or choose another name")
-        write_atomic(out, markdown(_summary(store, sweep)))
-        return _written(files, f"the summary written to {out}")
     metrics = others[0] if others else None
     from separatrix.training.sweeps.exporting import check_outputs, write_metrics, write_runs
 
@@ -115,11 +103,8 @@ def _export(files: list[Path], asked: Asked) -> Told:
     if metrics is not None:
         write_metrics(metrics, told)
         written.append(f"{len(told):,} metrics written to {metrics}")
-    return _written(files, *written)
-
-
-def _written(files: list[Path], *lines: str) -> Told:
-    return Told({"files": list(map(str, files))}, Document(*map(Line, lines)))
+    data = {"files": list(map(str, files))}
+    return Told(data, Document(*map(Line, written)))
 
 
 def _summary(store: Path, sweep: str | None) -> Summary:

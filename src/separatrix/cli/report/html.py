@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from separatrix.cards import CardFacts
-from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.report import charts, evidence
 from separatrix.cli.report.card import card_page
 from separatrix.cli.report.notation import SIGNS, formula, label, number, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
-from separatrix.core.document.html import NO_LINKS, STATUSES
+from separatrix.core.document.html import STATUSES
 from separatrix.core.document.plot import Drawing, palette
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.canonical import package_version
@@ -47,37 +44,29 @@ _CHECK = {
 }
 
 
-def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = NO_LINKS) -> str:
-    """The report of a bundle's body. Equal bodies give equal text.
-
-    `links`: where a site explains "theorems/I", "tasks/eva", "mechanisms/full" or
-    "constructions/retrieval", and "site" where it begins; a name without one is no link, as in what
-    `reproduce` writes.
-
-    Raises EvidenceError for a bundle that is damaged or incomplete.
+def render_html(bundle_body: Mapping[str, Any]) -> str:
+    """The report of a bundle's body; equal bodies give equal text. Raises EvidenceError for one
+    that is damaged or incomplete.
     """
     seen = view(bundle_body)
-    show = partial(_shown, _names(links))
-    site = f"<script>\n{_asset('scheme.js')}</script><nav>{_linked('site', 'Site', links)}</nav>"
-    back = site if "site" in links else ""
     parts = [
-        f"<header>{back}<h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
-        _section("table", "", _legend(), *_matrix(seen, links), *_columns(seen, show)),
-        *(_panel(cell, show) for cell in seen.cells.values()),
+        f"<header><h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
+        _section("table", "", _legend(), *_matrix(seen), *_columns(seen)),
+        *(_panel(cell) for cell in seen.cells.values()),
     ]
     if seen.models:
-        parts.append(_section("models", "Real models", show(*_models(seen.models))))
+        parts.append(_section("models", "Real models", _shown(*_models(seen.models))))
     settings = [(label(key), number(value)) for key, value in seen.settings.items()]
     rows = [*_CHECK.items(), *settings, ("records", number(len(seen.records)))]
-    checked = show(
+    checked = _shown(
         Line("One command derives every claim again without the code that found it:"),
         Plot("the command", ["separatrix verify evidence.json"]),
         Table(rows, labels=True),
     )
     parts.append(_section("check", "How to check this", checked))
     foot = (
-        f"<footer>Written by Separatrix {package_version()} with <code>{escape(command(seen))}"
-        "</code>. This file holds everything it shows and loads nothing.</footer>"
+        f"<footer>Written by Separatrix {package_version()}. This file holds everything it shows"
+        " and loads nothing.</footer>"
     )
     body = "\n".join(parts)
     page = "\n".join(
@@ -91,16 +80,6 @@ def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = NO_LI
         ]
     )
     return stamped(page, bundle_envelope(dict(bundle_body))["sha256"])
-
-
-def command(seen: View) -> str:
-    """The command that makes the report again, as far as the bundle tells it."""
-    settings = seen.settings
-    words = ["separatrix reproduce"]
-    words += ["--quick"] if settings.get("kind") == "quick" else []
-    words += [f"--seed {settings['seed']}"] if settings.get("seed") else []
-    named = [] if seen.chosen == list(DEFAULT_MODELS) else seen.chosen
-    return " ".join([*words, *(f"--config {shlex.quote(name)}" for name in named)])
 
 
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
@@ -121,28 +100,8 @@ def _text(text: str) -> str:
     return escape(formula(text))
 
 
-Show = Callable[..., str]
-"""Makes parts HTML."""
-
-
-def _shown(names: Mapping[str, str], *parts: Part) -> str:
-    return Document(*parts).html(formula, names)
-
-
-def _names(links: Mapping[str, str]) -> dict[str, str]:
-    """What the text calls a theorem or a construction -> where it is explained."""
-    called = {"theorems": theorem_name, "constructions": _weights}
-    parted = ((name.partition("/"), target) for name, target in links.items())
-    return {called[kind](key): target for (kind, _, key), target in parted if kind in called}
-
-
-def _weights(construction: str) -> str:
-    return f"weights of {construction}"
-
-
-def _linked(name: str, text: str, links: Mapping[str, str]) -> str:
-    """Text (as HTML), a link where there is one for the name."""
-    return f'<a href="{escape(links[name])}">{text}</a>' if text and name in links else text
+def _shown(*parts: Part) -> str:
+    return Document(*parts).html(formula)
 
 
 def _section(name: str, title: str, *inside: str) -> str:
@@ -166,15 +125,15 @@ def _marks(cell: Cell) -> str:
     return f'<span class="marks" role="img" aria-label="({words})" title="{words}">{signs}</span>'
 
 
-def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
+def _matrix(seen: View) -> Iterator[str]:
     """The table: in each cell the answer, the number that decides it, and what stands behind it."""
     yield '<table class="results">\n<thead><tr><td></td>'
     for column in seen.columns:
-        title = _linked(f"tasks/{column['key']}", _text(column["title"]), links)
+        title = _text(column["title"])
         yield f'<th scope="col"><b>{title}</b><span>{SHORT.get(column["key"], "")}</span></th>'
     yield "</tr></thead>\n<tbody>"
     for row in seen.rows:
-        title = _linked(f"mechanisms/{row['key']}", _text(row["title"]), links)
+        title = _text(row["title"])
         yield f'<tr><th scope="row"><b>{title}</b><span>{SHORT.get(row["key"], "")}</span></th>'
         for column in seen.columns:
             cell = seen.cells[row["key"], column["key"]]
@@ -190,7 +149,7 @@ def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
     yield "</tbody>\n</table>"
 
 
-def _columns(seen: View, show: Show) -> Iterator[str]:
+def _columns(seen: View) -> Iterator[str]:
     """Under each column what training reached: over n, and at the largest n at which every stack
     was trained.
     """
@@ -208,9 +167,9 @@ def _columns(seen: View, show: Show) -> Iterator[str]:
         if (n := seen.shared[column["key"]]) is not None:
             rows = [(cell.row["title"], cell.trained_at(n)) for cell in cells]
             parts.append(evidence.trained_table(rows, n))
-        yield f"<div>{show(*parts)}</div>"
+        yield f"<div>{_shown(*parts)}</div>"
     yield "</div>"
-    yield show(
+    yield _shown(
         Line(
             f"Solved: seeds right on at least {float(SOLVED):.0%} of fresh prompts. Highest: no"
             " weights answer more of random questions (Theorem A). Dotted: the same over n."
@@ -228,7 +187,7 @@ def _figure(drawn: Drawing, caption: str) -> Plot:
     return Plot(drawn.words, svg=drawn.svg, caption=caption)
 
 
-def _panel(cell: Cell, show: Show) -> str:
+def _panel(cell: Cell) -> str:
     """All evidence of a cell; shown while its address is open."""
     look = STATUSES[cell.status]
     title = f"{_text(cell.row['title'])} on {_text(cell.column['title'])}"
@@ -241,7 +200,7 @@ def _panel(cell: Cell, show: Show) -> str:
             f'<p class="chips"><b class="{look}">{SIGNS[cell.status]} {cell.status}</b>'
             f" <b>{_text(cell.number)}</b> {_marks(cell)}{paper}</p>",
             f'<p class="headline">{_text(cell.headline)}</p>',
-            show(*_evidence(cell)),
+            _shown(*_evidence(cell)),
             "</section>",
         ]
     )
@@ -291,7 +250,7 @@ def _record(record: Verdict | Construction | Certificate, cell: Cell, *, opened:
             said = f"{record.status} {f'{named}. ' if named else ''}{record.statement}"
             parts = evidence.verdict_parts(record)
         case Construction():
-            said = f"{record.statement} ({_weights(record.name)})"
+            said = f"{record.statement} (weights of {record.name})"
             parts = evidence.construction_parts(record)
         case Certificate():
             said, parts = evidence.FORMS.get(record.form, ""), evidence.certificate_parts(record)

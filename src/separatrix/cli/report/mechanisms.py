@@ -1,17 +1,14 @@
-"""The token mixers as a table and one by one; no torch.
-
-Everything is said by the classes of mechanisms; here it is only printed. The maths of a mixer is
-the docstrings of its file in mixers/, read without importing it.
+"""The token mixers as a table, which needs no torch, and one by one: everything is said by the
+classes of mechanisms, and the maths of a mixer by the docstrings of its file in mixers/.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
+import sys
+from collections import Counter
 from dataclasses import fields
-from functools import cache
-from pathlib import Path
 
 from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import MECHANISMS, Mechanism
@@ -66,7 +63,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     name = mechanism_named(name)
     cls = MECHANISMS[name]
     facts, own = cls.facts, cls()
-    maths = mathematics(name) or " ".join((inspect.getdoc(cls) or "").split())
+    maths = (not cls.origin and mathematics(name)) or " ".join((inspect.getdoc(cls) or "").split())
     mixer = f"your own, {cls.origin}: it is built, trained and checked as any" if cls.origin else ""
     if cls.declared_only and cls.mixes_tokens:
         mixer = "none: sizes are declared, so it can be judged, but no model of it can be built"
@@ -96,41 +93,19 @@ def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, in a family behind those of
     the classes; "" if there is none.
     """
-    own: list[str] = []
-    shared: list[str] = []
-    for file, classes in _mixers().items():
-        here = [cls for cls, known in classes.items() if known == name]
-        if here:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            said = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in here)
-            docs = [ast.get_docstring(n) or "" for n in said if len(classes) > 1]
-            # one line would be the title again
-            own += [text for text in docs if "\n" in text]
-            shared.append(ast.get_docstring(tree) or "")
+    from separatrix.mixers import MIXERS, OTHER_FORMS
+
+    every = {**{(one,): cls for one, cls in MIXERS.items()}, **OTHER_FORMS}
+    homes = Counter(cls.__module__ for cls in every.values())
+    found = [cls for key, cls in every.items() if key[0] == name]
+    own = [inspect.getdoc(cls) or "" for cls in found if homes[cls.__module__] > 1]
+    shared = dict.fromkeys(inspect.getdoc(sys.modules[cls.__module__]) or "" for cls in found)
     title = f"{MECHANISMS[name].title}."
-    whole = "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
+    # one line would be the title again
+    told = (*(text for text in own if "\n" in text), *shared)
+    whole = "\n\n".join(text.removeprefix(title).lstrip("\n") for text in told)
     # lines of a paragraph are as long as a terminal has room; formulas are indented
     return re.sub(r"(?<=\S)\n(?=\S)", " ", whole)
-
-
-@cache
-def _mixers() -> dict[Path, dict[str, str]]:
-    """File -> its classes of mixers -> their mechanisms, by the tables of mixers; these are read
-    and not imported, as torch is.
-    """
-    home = Path(__file__).parents[2] / "mixers"
-    files: dict[str, Path] = {}
-    found: dict[Path, dict[str, str]] = {}
-    for node in ast.parse((home / "__init__.py").read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            path = home.joinpath(*(node.module or "").split(".")[2:]).with_suffix(".py")
-            files |= {alias.name: path for alias in node.names}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
-            for key, value in zip(node.value.keys, node.value.values, strict=True):
-                # other forms of a mechanism stand behind a tuple, its name the first
-                name, cls = ast.literal_eval(key or ast.Constant("")), ast.unparse(value)
-                found.setdefault(files[cls], {})[cls] = name if isinstance(name, str) else name[0]
-    return found
 
 
 def growth(mechanism: Mechanism) -> str:

@@ -1,4 +1,4 @@
-"""What a sweep shows, as tables for a terminal, as Markdown and as data."""
+"""What a sweep shows, as tables for a terminal and as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from separatrix.cli.report.evidence import share_text
 from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.document.cells import NONE, ends, guessed
-from separatrix.core.document.markdown import plain
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.numbers.accuracy import percent
@@ -169,17 +168,12 @@ def _grids(summary: Summary) -> str:
     return "; ".join(f"{grid} ({label})" for label, grid in grids.items())
 
 
-def document(summary: Summary, bullet: str = "") -> Document:
+def document(summary: Summary) -> Document:
     """Both tables and the notes."""
     parts: list[Part] = [rows_table(best_rows(summary))]
     if rows := seed_rows(summary):
-        parts += [Heading("Every seed" if bullet else ""), rows_table(rows)]
-    return Document(*parts, Heading(), *(Line(f"{bullet}{note}") for note in notes(summary)))
-
-
-def markdown(summary: Summary) -> str:
-    """The same as a section of a page."""
-    return f"## {plain(summary.name)}\n\n{document(summary, '- ').markdown()}"
+        parts += [Heading(), rows_table(rows)]
+    return Document(*parts, Heading(), *map(Line, notes(summary)))
 
 
 def data(summary: Summary) -> dict[str, Any]:

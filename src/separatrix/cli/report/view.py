@@ -139,8 +139,6 @@ class View:
 
     title: str
     settings: dict[str, Any]
-    chosen: list[str]
-    """The real models of the report as its command names them; a file by the name that it has."""
     rows: list[dict[str, str]]
     columns: list[dict[str, str]]
     cells: dict[tuple[str, str], Cell]
@@ -191,10 +189,8 @@ def view(body: Mapping[str, Any]) -> View:
                 " twice; `separatrix reproduce` writes each of them once"
             )
         settings = dict(body["settings"])
-        sources = settings.pop("models")
-        models = [model_facts(text) for text in sources]
-        chosen = ["config.json" if text.startswith("{") else text for text in sources]
-        return View(body["title"], settings, chosen, rows, columns, cells, models, records)
+        models = [model_facts(text) for text in settings.pop("models")]
+        return View(body["title"], settings, rows, columns, cells, models, records)
     except (KeyError, TypeError, AttributeError, ValueError, SpecError) as error:
         raise EvidenceError(
             f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"

@@ -24,8 +24,6 @@ stand. Widths, wrapping, bold and colours are the printers' own; a layout says n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from separatrix.core.document import html, markdown, terminal
 from separatrix.core.document.parts import Cells, Fold, Heading, Line, Part, Plot, Table
 
@@ -53,12 +51,11 @@ class Document:
         """For a file of Markdown."""
         return markdown.document(self.parts)
 
-    def html(self, said: html.Said = str, links: Mapping[str, str] = html.NO_LINKS) -> str:
+    def html(self, said: html.Said = str) -> str:
         """For a page that has a style for statuses (classes solves, fails, open) and wide tables
-        (scroll); `said` is what becomes of each text before it is escaped, `links` where names in
-        it lead.
+        (scroll); `said` is what becomes of each text before it is escaped.
         """
-        return html.document(self.parts, said, links)
+        return html.document(self.parts, said)
 
     def page(self) -> str:
         """For a notebook: with a style of its own."""

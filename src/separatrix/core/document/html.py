@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
 from separatrix.core.document.parts import Fold, Heading, Line, Part, Plot, Table
@@ -18,23 +18,16 @@ STYLE = (
     ".separatrix .solves{color:#1a73b8}.separatrix .fails{color:#d5560f}"
     ".separatrix .open{color:#8a6d00}.separatrix .scroll{overflow-x:auto}"
 )
-NO_LINKS: Mapping[str, str] = {}
 Said = Callable[[str], str]
 _ARXIV = re.compile(r"arXiv[: ]+(\d{4}\.\d{4,5})")
 _STATUS = re.compile(rf"\b({'|'.join(STATUSES)})\b")
 
 
-def document(parts: Iterable[Part], said: Said, links: Mapping[str, str]) -> str:
+def document(parts: Iterable[Part], said: Said) -> str:
     """The elements of parts, one below the other, their texts as `said`."""
-    names = "|".join(re.escape(escape(name)) for name in sorted(links, key=len, reverse=True))
-    found = re.compile(rf"(?<!\w)(?:{names})(?!\w|&#x27;)")
-    targets = {escape(name): escape(target) for name, target in links.items()}
 
     def inline(text: str) -> str:
-        shown = marked("\n".join(map(said, text.split("\n"))))
-        if links:
-            shown = found.sub(lambda m: f'<a href="{targets[m[0]]}">{m[0]}</a>', shown)
-        return shown
+        return marked("\n".join(map(said, text.split("\n"))))
 
     def elements(part: Part) -> Iterator[str]:
         match part:

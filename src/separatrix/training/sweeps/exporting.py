@@ -32,7 +32,7 @@ def check_outputs(store: Path, *paths: Path | None) -> None:
             raise SpecError(f"{path} would be overwritten by what is exported; name another file")
         taken.add(path.resolve())
         if path.suffix.lower() != ".csv":
-            raise SpecError(f"{path}: runs are exported to .csv, and their summary to .md")
+            raise SpecError(f"{path}: runs are exported to .csv")
 
 
 def write_runs(path: Path, rows: Sequence[Stored]) -> None:

@@ -19,12 +19,10 @@ from support.each import each
 from support.hf_configs import QWEN
 from support.report_bundle import fake_bundle
 
-from separatrix import __version__
-from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.commands.reproduce import results_document
 from separatrix.cli.report import notation
 from separatrix.cli.report.evidence import aligned, budget_words, said, share_text
-from separatrix.cli.report.html import command, render_html, write_report
+from separatrix.cli.report.html import render_html, write_report
 from separatrix.cli.report.notation import theorem_name
 from separatrix.cli.report.view import view
 from separatrix.core.document import Document, Line
@@ -94,16 +92,6 @@ def test_every_cell_stands_in_the_table_and_opens_its_evidence(html: str, page: 
     ids = page.values("id")
     assert not [name for name, times in Counter(ids).items() if times > 1]
     assert {href[1:] for href in page.values("href") if href.startswith("#")} <= set(ids)
-
-
-def test_what_a_site_explains_is_linked(html: str) -> None:
-    kinds = {"theorems": "I", "constructions": "retrieval", "tasks": "eva", "mechanisms": "full"}
-    links = {f"{kind}/{name}": f"../{kind}/{name}.html" for kind, name in kinds.items()}
-    page = Page(render_html(fake_bundle(), links | {"site": "../index.html"}))
-    targets = Counter(page.values("href"))
-    assert all(targets[target] for target in (*links.values(), "../index.html"))
-    assert [targets[links[f"{kind}/{kinds[kind]}"]] for kind in ("tasks", "mechanisms")] == [1, 1]
-    assert "../" not in html
 
 
 def test_a_cell_shows_number_paper_entry_and_marks(html: str) -> None:
@@ -385,25 +373,6 @@ def test_stacks_are_compared_at_one_n(html: str) -> None:
         "100.0 %",
         "99.9 %",
         "31.2 %",
-    )
-
-
-def test_the_footer_has_version_and_command(html: str) -> None:
-    foot = html[html.index("<footer>") :]
-    said = (
-        f"Separatrix {__version__} with <code>separatrix reproduce --quick --config qwen3-next-80b"
-    )
-    assert said in foot
-    usual = fake_bundle()
-    usual["settings"] = {
-        "kind": "full",
-        "seed": 7,
-        "models": list(DEFAULT_MODELS),
-    }
-    assert command(view(usual)) == "separatrix reproduce --seed 7"
-    usual["settings"]["models"] = ["gdn*3 + full", json.dumps(QWEN)]
-    assert command(view(usual)) == (
-        "separatrix reproduce --seed 7 --config 'gdn*3 + full' --config config.json"
     )
 
 

@@ -73,14 +73,3 @@ def test_what_is_folded_opens_in_a_page_and_stands_below_its_line_elsewhere() ->
     )
     assert folded.text(80).split("\n") == ["FAILS   by I <", "", "Why", "b|c"]
     assert folded.markdown() == "FAILS by I \\<\n\n### Why\n\nb\\|c\n"
-
-
-def test_names_lead_where_they_are_explained() -> None:
-    links = {"Theorem I": "i.html", "Theorem I'": "i-prime.html?a&b", "[A24, Theorem 1]": "a.html"}
-    said = "Theorem I, Theorem I', Theorem III, aTheorem I; [A24, Theorem 1]"
-    assert Document(Line(said)).html(links=links) == (
-        '<p><a href="i.html">Theorem I</a>, <a href="i-prime.html?a&amp;b">Theorem I&#x27;</a>,'
-        ' Theorem III, aTheorem I; <a href="a.html">[A24, Theorem 1]</a></p>'
-    )
-    only = Document(Line("Theorem I'")).html(links={"Theorem I": "i.html"})
-    assert only == "<p>Theorem I&#x27;</p>"
