@@ -70,10 +70,9 @@ Its output y is the weight on earlier x_j. The logits are (1/4, y).
 
 All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
 digits, so that scores are integers over 2^48, all of which are looked at. Where M is beyond that
-grid and the format has more digits, it is 2^(1-p), and weights are float64: scores are then bounded
-by how far the points are from the circle, at most e, with both gaps at least c (sin^2(pi/M) - 2 e -
-e^2), less the rounding of the blank key. c is a power of two, the smallest that keeps both gaps,
-less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is
+grid and the format has more digits, it is 2^(1-p), and weights are float64: only scores of
+neighbours are then looked at, beyond which none is larger. c is a power of two, the smallest that
+keeps both gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is
 exactly 0 and its score has no rounding error, so it ties exactly with a true match.
 """
 
@@ -85,6 +84,7 @@ from fractions import Fraction
 
 import numpy as np
 import torch
+from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import (
@@ -102,7 +102,6 @@ from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
-from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import log_upper
 from separatrix.proofs.softmax import Match, gamma
@@ -260,6 +259,8 @@ THRESHOLD = Fraction(1, 4)
 _STRONGEST = 40
 _STRONGEST_WIDE = 60
 _ROWS = 512
+_OFF = 2.0**-51
+"""More than float64 takes from a score of two points of a circle."""
 _START = slice(0, 1)
 
 
@@ -341,8 +342,8 @@ class Circle:
         the scores: a little less sharp, without a table of pairs.
         """
         grid = 1 << digits
-        points = circle.on_grid(modulus, grid)
-        lowest, matched, rest, products = (_bounded if wide else _compared)(points, grid)
+        points = _on_grid(modulus, grid)
+        lowest, matched, rest, products = (_beside if wide else _compared)(points, grid)
         # halfway, rounded to the grid; as a score it counts in units of its square
         blank = (lowest + rest + grid) // (2 * grid)
         return cls(
@@ -354,6 +355,18 @@ class Circle:
             widest=matched - blank * grid,
             products=products,
         )
+
+
+def _on_grid(modulus: int, grid: int) -> NDArray[np.int64]:
+    """All M-th roots of 1, (M, 2), in units of 1 / grid, rounded to nearest."""
+    points = np.empty((modulus, 2), np.int64)
+    with ctx.workprec(128):
+        for x in range(modulus // 2 + 1):
+            sin, cos = (one * grid + 0.5 for one in arb.sin_cos_pi_fmpq(fmpq(2 * x, modulus)))
+            points[x] = int(cos.floor().unique_fmpz()), int(sin.floor().unique_fmpz())
+    # the other half is the first one's conjugate
+    points[modulus // 2 + 1 :] = points[(modulus - 1) // 2 : 0 : -1] * (1, -1)
+    return points
 
 
 def _compared(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
@@ -377,13 +390,22 @@ def _compared(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]
     return lowest, matched, rest, products
 
 
-def _bounded(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
-    """Bounds of the same."""
-    off = circle.farthest(points.astype(np.float64), scale=float(grid))
-    bounds, square = circle.pairs(off, off, len(points)), grid * grid
-    highest = (bounds.highest_match, bounds.highest_rest, bounds.products)
-    matched, rest, products = (math.ceil(one * square) for one in highest)
-    return math.floor(bounds.lowest_match * square), matched, rest, products
+def _beside(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
+    """The same within a few units, of neighbours alone, which score most of all that do not match,
+    and of any product of lengths.
+    """
+    rows = points / grid
+    lowest, matched, rest = np.inf, -np.inf, -np.inf
+    for back in (0, 1, -1):
+        # the point of -x + back
+        other = np.roll(rows[::-1], 1 + back, 0)
+        scores = rows[:, 0] * other[:, 0] - rows[:, 1] * other[:, 1]
+        if back:
+            rest = max(rest, float(scores.max()))
+        else:
+            lowest, matched = float(scores.min()), float(scores.max())
+    found = (lowest - _OFF, matched + _OFF, rest + _OFF, (rows * rows).sum(1).max() + _OFF)
+    return tuple(math.floor(Fraction(float(one)) * grid * grid) for one in found)
 
 
 def largest_modulus(arithmetic: Arithmetic) -> int:

@@ -38,14 +38,6 @@ def log_upper(x: int) -> Fraction:
         return _rational(arb(fmpz(x)).log().upper())
 
 
-def cos_bounds(turns: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals at or below, and at or above, cos(2 pi * turns)."""
-    with ctx.workprec(_PRECISION):
-        # cos(2 pi turns) with pi inside the enclosure: no rounded pi enters
-        ball = _ball(2 * turns).cos_pi()
-        return _rational(ball.lower()), _rational(ball.upper())
-
-
 def down(x: Fraction) -> str:
     """x as a decimal of at most 6 significant digits, at or below x."""
     return _decimal(x, ROUND_FLOOR)

@@ -16,7 +16,7 @@ Parity and the number of ones modulo m: a full layer that weighs all bits alike,
 tells the number of ones, and an MLP behind it, evaluated for every number of ones.
 
 2-Sum per query in one full layer: all M x M scores of the head, as they are computed, or, for a
-large M, how far queries and keys are from the points of a circle.
+large M, whose keys stand around a circle, those of the keys beside the right one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
-from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.flags import around, tied
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
@@ -272,7 +271,7 @@ def _averages(n: int, part: Live, head: Head, values: Enclosure) -> tuple[Fracti
 
 
 _ROWS = 512
-Gaps = tuple[Fraction | float, Fraction | float, Fraction | float, Fraction | float]
+Gaps = tuple[float, float, float, float]
 """A match over the blank key, that over the rest, and the widest match over it, between scores
 before rounding; and how far rounding may move one of them.
 """
@@ -331,8 +330,7 @@ def _match(
     for x in {0, count // 2} if count % 2 == 0 else {0}:
         own = slice(x, x + 1)
         must_tie(queries.rows(own), keys.rows(own), f"the key of value {x}, which cancels itself")
-    by = _by_table if count <= _TABLE else _by_circle
-    over, under, widest, error = (Fraction(found) for found in by(queries, keys, blank, sinks))
+    over, under, widest, error = map(Fraction, _gaps(queries, keys, blank, sinks))
     found = Match(
         earlier=earlier,
         match_over_blank=over,
@@ -349,56 +347,18 @@ def _match(
     return found
 
 
-def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
-    """From how far queries are from c (cos, -sin), and keys from (cos, sin), of 2 pi x/M, without a
-    table of pairs. Raises CheckFailed for scores that are made of more than two products, and where
-    either radius is no power of two.
+def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
+    """From the scores of all pairs, in float64, which rounds them by little or nothing. Of many
+    values from those of the keys beside the right one: of points in convex position none further
+    away scores more.
     """
-    arithmetic = queries.arithmetic.inner
-    shared = np.flatnonzero(queries.used & keys.used)
-    if len(shared) != 2:
-        raise CheckFailed(f"scores are sums of {len(shared)} products; those of a circle are of 2")
-    # e^0 = 1: the first point tells the cosine from the sine
-    axes = shared if keys.mid[0, shared[0]] else shared[::-1]
-    (radius, turn, off), (other, back, apart) = (
-        _round(rows.mid[:, axes]) for rows in (queries, keys)
-    )
-    if turn == back or (radius > 0) != (other > 0):
-        raise CheckFailed("queries are not the conjugates of keys")
-    bounds = circle.pairs(off, apart, len(queries.mid))
-    strength = Fraction(radius) * Fraction(other)
-    # products that sums hold: none of them is rounded
-    blanks = queries.mid @ blank.mid[0]
-    lowest, highest = Fraction(float(blanks.min())), Fraction(float(blanks.max()))
-    rest = max([bounds.highest_rest * strength, *map(Fraction, sinks)])
-    product = bounds.products * strength
-    error = Fraction(float(roundings(2, arithmetic))) * product
-    return (
-        bounds.lowest_match * strength - highest,
-        lowest - rest,
-        bounds.highest_match * strength - lowest,
-        error + 8 * Fraction(arithmetic.summed_tiny),
-    )
-
-
-def _round(points: Array) -> tuple[float, float, Fraction]:
-    """Of points near a circle its radius, on the side of the first point, which way round they go,
-    and how far they are from where they should be, in units of the radius. Raises CheckFailed
-    unless that is a power of two, by which nothing is rounded.
-    """
-    radius = float(points[0, 0])
-    if abs(np.frexp(radius)[0]) != 0.5:
-        raise CheckFailed(f"the radius of the circle, {radius:g}, is no power of two")
-    turn = float(np.sign(points[1, 1] * radius)) or 1.0
-    return radius, turn, circle.farthest(points, scale=radius, turn=turn)
-
-
-def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
-    """From the scores of all pairs, in float64, which rounds them by little or nothing."""
     arithmetic = queries.arithmetic.inner
     count = len(queries.mid)
-    dims = queries.mid.shape[1]
-    terms = int((queries.used & keys.used).sum())
+    shared = queries.used & keys.used
+    terms = int(shared.sum())
+    beside = np.array([0, 1, -1]) if count > _TABLE else None
+    if beside is not None:
+        _check_convex(keys.mid[:, shared])
     blanks = queries.mid @ blank.mid[0]
     match = np.inf
     rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
@@ -407,30 +367,52 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
     heights = np.abs(keys.mid).T
     for start in range(0, count, _ROWS):
         rows = np.arange(start, min(start + _ROWS, count))
-        scores = queries.mid[rows] @ keys.mid.T
+        asked = queries.mid[rows]
         row = np.arange(len(rows))
         # x + x_j = 0 mod M: the one key that must match
-        partner = -rows % count
+        partner = column = -rows % count
         # rounding of a score grows with the sum of the absolute values of its products
-        products = max(products, float((np.abs(queries.mid[rows]) @ heights).max()))
-        over = scores[row, partner] - blanks[rows]
+        if beside is None:
+            scores = asked @ keys.mid.T
+            products = max(products, float((np.abs(asked) @ heights).max()))
+        else:
+            near = keys.mid[(partner[:, None] + beside) % count]
+            scores, column = np.einsum("rd,rod->ro", asked, near), 0 * row
+        over = scores[row, column] - blanks[rows]
         match = min(match, float(over.min()))
         widest = max(widest, float(over.max()))
-        scores[row, partner] = -np.inf
+        scores[row, column] = -np.inf
         rest = min(rest, float((blanks[rows] - scores.max(1)).min()))
+    if beside is not None:
+        # no sum is larger than the product of the lengths
+        squares = [float((rows.mid[:, shared] ** 2).sum(1).max()) for rows in (queries, keys)]
+        products = float(np.sqrt(squares[0]) * np.sqrt(squares[1])) * (1 + 2.0**-40)
     # `numbers` has found that none of these overflows
-    size = products * (1 + slack(dims))
-    # our own sums and differences are off, too, by no more than this
-    error = (
-        float(roundings(terms, arithmetic)) * size
-        + 8 * slack(dims) * size
-        + 4 * terms * arithmetic.summed_tiny
-    )
-    if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
-        error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
+    size = products * (1 + slack(terms))
+    error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
+    if not (whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T)):
+        # our own sums and differences are off, too, by no more than this
+        error += (terms + 2) * 2.0**-53 * size
     if not Scores(stacked(keys, blank), queries.used, "scores").of(queries).rounded:
         error = 0.0
     return match, rest, widest, error
+
+
+def _check_convex(points: Array) -> None:
+    """Raises CheckFailed unless these are the corners of a convex polygon, in turn: each edge turns
+    to one side of that before it, and all of them together once around.
+    """
+    if points.shape[1] != 2:
+        raise CheckFailed(f"scores are sums of {points.shape[1]} products; those of a circle of 2")
+    x, y = (np.roll(points, -1, 0) - points).T
+    ahead, behind = x * np.roll(y, -1), y * np.roll(x, -1)
+    turns = ahead - behind
+    side = np.sign(turns[0])
+    # a difference, a product and a difference are rounded
+    sure = side * turns > 2.0**-48 * (np.abs(ahead) + np.abs(behind))
+    upper = (side * y > 0) | ((y == 0) & (x > 0))
+    if not sure.all() or (upper & ~np.roll(upper, 1)).sum() != 1:
+        raise CheckFailed("keys are not the corners of a convex polygon, in their order")
 
 
 def _margin(

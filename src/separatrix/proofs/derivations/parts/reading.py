@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.circle import two_sum
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
@@ -246,6 +245,13 @@ def weighed(value: Enclosure, least: Array, most: Array, keys: int, where: str) 
     output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
     lost = flushed(keys, value.size, value.arithmetic)
     return output.wider(np.where(value.size == 0, 0.0, lost)).stored()
+
+
+def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """x + y rounded, and what the rounding took, exactly."""
+    total = x + y
+    own = total - x
+    return total, (x - (total - own)) + (y - own)
 
 
 def leads(numbers: Enclosure, answers: int | NDArray[np.int64]) -> Array:
