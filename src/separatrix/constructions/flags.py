@@ -69,11 +69,11 @@ The head, at the last token, whose token is x:
 Its output y is the weight on earlier x_j. The logits are (1/4, y).
 
 All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
-digits, so that scores are integers over 2^48, all of which are looked at. Where M is beyond that
-grid and the format has more digits, it is 2^(1-p), and weights are float64: only scores of
-neighbours are then looked at, beyond which none is larger. c is a power of two, the smallest that
-keeps both gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is
-exactly 0 and its score has no rounding error, so it ties exactly with a true match.
+digits, so that scores are integers over 2^48. Where M is beyond that grid and the format has more
+digits, it is 2^(1-p), and weights are float64. Of scores those of a match and of a few values
+beside it are looked at, beyond which none is larger. c is a power of two, the smallest that
+keeps both gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can
+match, sin is exactly 0 and its score has no rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
@@ -258,9 +258,8 @@ LARGEST_WIDE = 1 << 24
 THRESHOLD = Fraction(1, 4)
 _STRONGEST = 40
 _STRONGEST_WIDE = 60
-_ROWS = 512
-_OFF = 2.0**-51
-"""More than float64 takes from a score of two points of a circle."""
+_BESIDE = 4
+"""Of rounded points one a little further away may score more than the next."""
 _START = slice(0, 1)
 
 
@@ -288,7 +287,7 @@ def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmet
     wide = LARGEST_MODULUS < task.M and arithmetic.digits > DIGITS["fp32"]
     # a bit less than the format has, so that 1 and all below it are held in units of the grid
     digits = arithmetic.digits - 1 if wide else min(arithmetic.digits, DIGITS["fp32"])
-    code = Circle.of(task.M, digits, wide=wide)
+    code = Circle.of(task.M, digits)
     scale, strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
@@ -336,14 +335,13 @@ class Circle:
     """Largest |cos cos| + |sin sin|."""
 
     @classmethod
-    def of(cls, modulus: int, digits: int, *, wide: bool = False) -> Circle:
+    def of(cls, modulus: int, digits: int) -> Circle:
         """The code for M values in multiples of 2^-digits, with the blank key halfway between the
-        lowest match and the highest other score. If `wide`, with bounds of all scores in place of
-        the scores: a little less sharp, without a table of pairs.
+        lowest match and the highest other score.
         """
         grid = 1 << digits
         points = _on_grid(modulus, grid)
-        lowest, matched, rest, products = (_beside if wide else _compared)(points, grid)
+        lowest, matched, rest, products = _scores(points, grid)
         # halfway, rounded to the grid; as a score it counts in units of its square
         blank = (lowest + rest + grid) // (2 * grid)
         return cls(
@@ -363,49 +361,29 @@ def _on_grid(modulus: int, grid: int) -> NDArray[np.int64]:
     with ctx.workprec(128):
         for x in range(modulus // 2 + 1):
             sin, cos = (one * grid + 0.5 for one in arb.sin_cos_pi_fmpq(fmpq(2 * x, modulus)))
-            points[x] = int(cos.floor().unique_fmpz()), int(sin.floor().unique_fmpz())
+            points[x] = int(float(cos.floor())), int(float(sin.floor()))
     # the other half is the first one's conjugate
     points[modulus // 2 + 1 :] = points[(modulus - 1) // 2 : 0 : -1] * (1, -1)
     return points
 
 
-def _compared(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
-    """The lowest and the highest score of a match, the highest other one, and the largest
-    products.
+def _scores(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
+    """The lowest and the highest score of a match, the highest other one, and the most that the
+    products of a score add up to; exact, or at or beyond that where float64 rounds them.
     """
-    modulus = len(points)
-    lowest, matched, rest, products = 1 << 62, -(1 << 62), -(1 << 62), 0
-    for start in range(0, modulus, _ROWS):
-        rows = np.arange(start, min(start + _ROWS, modulus))
-        cosines = np.outer(points[rows, 0], points[:, 0])
-        sines = np.outer(points[rows, 1], points[:, 1])
-        # integers of at most 48 digits, below 2^63: no score is rounded
-        products = max(products, int((abs(cosines) + abs(sines)).max()))
-        scores = cosines - sines
-        hits = (np.arange(len(rows)), -rows % modulus)
-        lowest = min(lowest, int(scores[hits].min()))
-        matched = max(matched, int(scores[hits].max()))
-        scores[hits] = -(1 << 62)
-        rest = max(rest, int(scores.max()))
-    return lowest, matched, rest, products
-
-
-def _beside(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
-    """The same within a few units, of neighbours alone, which score most of all that do not match,
-    and of any product of lengths.
-    """
-    rows = points / grid
-    lowest, matched, rest = np.inf, -np.inf, -np.inf
-    for back in (0, 1, -1):
-        # the point of -x + back
-        other = np.roll(rows[::-1], 1 + back, 0)
+    rows = points.astype(np.float64)
+    off = 0 if grid <= 1 << 26 else grid * grid >> 51
+    found: list[tuple[float, float]] = []
+    for beside in range(-_BESIDE, _BESIDE + 1):
+        # the point of -x + beside
+        other = np.roll(rows[::-1], 1 + beside, 0)
         scores = rows[:, 0] * other[:, 0] - rows[:, 1] * other[:, 1]
-        if back:
-            rest = max(rest, float(scores.max()))
-        else:
-            lowest, matched = float(scores.min()), float(scores.max())
-    found = (lowest - _OFF, matched + _OFF, rest + _OFF, (rows * rows).sum(1).max() + _OFF)
-    return tuple(math.floor(Fraction(float(one)) * grid * grid) for one in found)
+        if beside % len(rows) or not beside:
+            found.append((float(scores.min()), float(scores.max())))
+    lowest, matched = found.pop(len(found) // 2)
+    rest = max(most for _, most in found)
+    products = float((rows * rows).sum(1).max())
+    return int(lowest) - off, int(matched) + off, int(rest) + off, int(products) + off
 
 
 def largest_modulus(arithmetic: Arithmetic) -> int:

@@ -32,8 +32,8 @@ def test_neighbours_tell_what_all_pairs_tell(modulus: int, monkeypatch: pytest.M
     queries = np.column_stack([(on_circle(modulus) + near[0]) * (1, -1), np.ones(modulus)])
     keys = np.column_stack([on_circle(modulus) + near[1], np.zeros(modulus)])
     blank = np.array([[0.0, 0.0, 0.5]])
-    tables = [Enclosure.point(table, FP64) for table in (queries, keys, blank)]
-    match, rest, widest, error = map(Fraction, counting._gaps(*tables, [0.25]))
+    asked, held, between = (Enclosure.point(table, FP64) for table in (queries, keys, blank))
+    match, rest, widest, error = map(Fraction, counting._gaps(asked, held, between, [0.25]))
     leads: list[Fraction] = []
     others: list[Fraction] = [Fraction(1, 4)]
     for x, (a, b, _) in enumerate(queries.tolist()):

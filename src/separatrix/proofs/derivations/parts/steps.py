@@ -153,7 +153,7 @@ class Normed(Step):
         factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
         weight = Enclosure.point(self.weights[kind][None], factor.arithmetic)
         if len(rows.parts) == 1:
-            rows = Rows((_no_longer(rows.parts[0], factor, self.count[kind]),), rows.places)
+            rows = Rows((no_longer(rows.parts[0], factor, self.count[kind]),), rows.places)
         return rows.times(factor, what).times(weight, what)
 
 
@@ -374,7 +374,7 @@ def _squared(low: Array, high: Array, arithmetic: Arithmetic) -> Enclosure:
     )
 
 
-def _no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
+def no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
     """Numbers whose products with the factor enclose those of x: none is larger than sqrt(count),
     since each number is itself among the squares that scale it.
     """
@@ -387,13 +387,13 @@ def _no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
     return x.like(np.where(cut, inside.mid, x.mid), np.where(cut, inside.rad, x.rad))
 
 
-def reciprocal_root(total: Enclosure, count: int, what: str) -> Enclosure:
-    """1 / sqrt(total / count + EPSILON), as computed inside sums from `count` squares."""
+def reciprocal_root(total: Enclosure, count: int, what: str, epsilon: float = EPSILON) -> Enclosure:
+    """1 / sqrt(total / count + epsilon), as computed inside sums from `count` squares."""
     arithmetic = total.arithmetic
     limited(total.size, f"{what}: its squares", arithmetic, summed=True)
     off = float(roundings(count + 8, arithmetic)) + slack(count + 8)
     flushed = 4 * (count + 8) * arithmetic.summed_tiny
-    least = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + EPSILON * (1 - off)
-    most = total.high * (1 + off) / count + flushed + EPSILON * (1 + off)
+    least = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + epsilon * (1 - off)
+    most = total.high * (1 + off) / count + flushed + epsilon * (1 + off)
     root = _ROOT_UNITS * float(arithmetic.summed) + 2.0**-40
     return total.spanning((1 - root) / np.sqrt(most), (1 + root) / np.sqrt(least))
