@@ -37,7 +37,7 @@ TASKS = expanded("""
     state-recall:n=8,V=2,K=4,P=3,thought=values
     twosum:n=4,M=17 twosum:n=64,M=1031,form=query|decision twosum:n=16,M=37,form=decision
     twosum:n=9,M=20,shift=few|zipf twosum:n=9,M=21,form=decision,shift=few|zipf
-    threesum:n=4,M=17 threesum:n=8,M=31 threesum:n=16,M=257 threesum:n=7,M=37,form=decision
+    threesum:n=4,M=17 threesum:n=8,M=31 threesum:n=16,M=257
     counting:n=24 counting:n=20,V=90,form=queried counting:n=128,V=16,form=queried
     counting:n=6,shift=independent counting:n=8,V=5,form=queried,shift=independent
     majority:n=7 majority:n=16,k=4 majority:n=33,k=5 majority:n=127 majority:n=12,k=5,shift=clear
@@ -56,7 +56,7 @@ TASKS = expanded("""
     qsa:n=8,q=3,V=2 qsa:n=12,q=2,V=6,sets=10 qsa:n=64,q=4,V=8,sets=32
     qsa:n=10,q=2,V=4,shift=average|zipf|local
     neighbour:n=4,d=7,V=2 neighbour:n=12,d=10,V=3 neighbour:n=32,d=12,V=4
-    neighbour:n=8,d=9,V=4,shift=equal|clusters
+    neighbour:n=8,d=9,V=4,shift=equal
 """)
 """Every kind of task at small sizes, in every form and with every shift."""
 

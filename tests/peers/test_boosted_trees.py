@@ -26,7 +26,6 @@ HELD = {
     "twosum:n=32,M=1031": INSTANCES,
     "twosum:n=32,M=1031,form=decision": INSTANCES,
     "threesum:n=24,M=4099": INSTANCES,
-    "threesum:n=16,M=4099,form=decision": INSTANCES,
     "dyck:n=96,k=2,D=6": INSTANCES,
     "group:n=16,G=C5": INSTANCES,
     "istree:n=64": INSTANCES,

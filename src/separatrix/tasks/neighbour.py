@@ -14,8 +14,6 @@ from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
 MOST_BITS = 40
 _LEAST_DRAWN = 4
-_NOISE = 1 / 8
-_TRIES = 1000
 _PLACES = 200
 """Choices of places to flip that are tried before fewer are flipped."""
 _PATTERNS = 20_000
@@ -85,11 +83,7 @@ class Neighbour(Task):
     usage = "n, d (bits of a string), V (labels)"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
-        "equal": "strings are any different ones, the query is one of them: associative recall",
-        "clusters": (
-            "the strings of a label lie about a centre, each bit flipped with probability 1/8, and"
-            " so does the query"
-        ),
+        "equal": "strings are any different ones, the query is one of them: associative recall"
     }
     shortcuts = ("bits",)
     grid = ladder("""
@@ -143,10 +137,7 @@ class Neighbour(Task):
         start = rng.integers(self.V, size=batch)
         labels = (slots + start[:, None]) % self.V
         answers = rng.integers(self.V, size=batch)
-        if self.shift == "clusters":
-            strings, query, answers = self._clusters(labels, rng)
-        else:
-            strings, query = self._strings(one_of(labels == answers[:, None], rng), rng)
+        strings, query = self._strings(one_of(labels == answers[:, None], rng), rng)
         return Batch(self.write(strings, labels, query), answers)
 
     def _strings(self, nearest: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
@@ -224,31 +215,6 @@ class Neighbour(Task):
             query[left[fits]] = drawn[fits]
             left = left[~fits]
         return query
-
-    def _clusters(self, labels: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens, Tokens]:
-        """Strings, queries, answers; drawn again where nearest strings differ in label."""
-        strings = np.empty_like(labels)
-        query = np.empty(len(labels), np.int64)
-        answers = np.empty(len(labels), np.int64)
-        left = np.arange(len(labels))
-        for _ in range(_TRIES):
-            if not len(left):
-                return strings, query, answers
-            centres = rng.integers(self.strings, size=(len(left), self.V))
-            asked = rng.integers(self.V, size=(len(left), 1))
-            about = np.take_along_axis(
-                centres, np.concatenate((labels[left], asked), axis=1), axis=1
-            )
-            for bit in range(self.d):
-                about ^= (rng.random(about.shape) < _NOISE).astype(np.int64) << bit
-            strings[left], query[left] = about[:, :-1], about[:, -1]
-            least, most = self._nearest(strings[left], labels[left], query[left])
-            answers[left] = least
-            left = left[least != most]
-        raise self.refused(
-            "of strings this short the nearest ones differ in label nearly always; draw with a"
-            " larger d or a smaller n"
-        )
 
     def _nearest(self, strings: Tokens, labels: Tokens, query: Tokens) -> tuple[Tokens, Tokens]:
         distance = np.bitwise_count(strings ^ query[:, None])

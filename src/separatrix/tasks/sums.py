@@ -1,17 +1,17 @@
-"""Sums modulo M that cancel, of two tokens (2-Sum, Match2) or of three: per query, or decided."""
+"""Sums modulo M that cancel, of two tokens (2-Sum, Match2), per query or decided, or of three."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, FirstPart, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, FirstPart, Task, Tokens
 from separatrix.tasks.drawing.distinct import avoiding, independent
 
 Form = Literal["query", "decision"]
@@ -75,9 +75,11 @@ class Cancelling(Task):
     M: int
     form: Form = "query"
 
+    forms: ClassVar[tuple[str, ...]] = ("query",)
+
     def __post_init__(self) -> None:
-        self._known("form", self.form, get_args(Form))
-        self._require(n=self._smallest)
+        self._known("form", self.form, self.forms)
+        self._require(n=self._smallest, M=self.smallest_modulus)
 
     @property
     def _smallest(self) -> int:
@@ -200,11 +202,9 @@ class TwoSum(Cancelling):
     summands = 2
     smallest_modulus = 3
 
-    shift: str = PLAIN
+    forms = ("query", "decision")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._require(M=self.smallest_modulus)
+    shift: str = PLAIN
 
     def layout(self) -> Layout:
         return super().layout()._replace(classes=self._classes())
@@ -315,29 +315,18 @@ class TwoSum(Cancelling):
         return self._two_make(tokens, np.zeros((len(tokens), 1), np.int64))
 
 
-LARGEST_TABLE = 1 << 24
-"""Largest M of a decision that is drawn or answered: both keep a table of 2M bytes per prompt,
-for as many prompts at once as fit.
-"""
-_AT_ONCE = 1 << 21
-_TRIES = 10_000
-_PAIRS = 8
-
-
 class ThreeSum(Cancelling):
-    """3-Sum modulo M, per query or as a decision.
+    """3-Sum modulo M: do two tokens cancel the last?
 
-        per query:  position  0    ...  n-1  n         decision:  position  0    ...  n-1
-                    input     x_1  ...  x_n  q                    input     x_1  ...  x_n
-                    target    .    ...  .    0 or 1               target    .    ...  0 or 1
+        position  0    1    ...  n-1  n
+        input     x_1  x_2  ...  x_n  q
+        target    .    .    ...  .    0 or 1
 
-    Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when some
-    x_i + x_j + x_k = 0 mod M at three different places. Values may repeat.
+    The answer is 1 when some x_i + x_j + q = 0 mod M, i != j. Values may repeat.
 
-    Drawn: n >= 2 (3 as a decision), M >= 5. Sampled so that both answers have probability 1/2
-    exactly.
+    Drawn: n >= 2, M >= 5. Sampled so that both answers have probability 1/2 exactly.
 
-    Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
+    q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
     into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but one
     that is left free, and one fair side per class, so that no two add up to -q. The label chooses
     the last token drawn only, which is put at a uniform place: under label 1 the other side of a
@@ -345,26 +334,15 @@ class ThreeSum(Cancelling):
     uniform over the values in classes under both labels, and which tokens are equal has the same
     law.
 
-    As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no triple;
-    so are n-1 others, which only serve to find the last token. One value is found that would
-    complete a triple in the first and none in the second, one the other way round, both new to all.
-    The last token is the former under label 1 and the latter under label 0, at a uniform place. The
-    two sequences are exchangeable, so the last token has one law under both labels, and so has the
-    rest; it is new under both. Hence counts, single places and repeats say nothing. Such values
-    become rare as pairs fill [M], so that decisions are drawn from M = n^2/2 on.
-
     What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under
-    label 1, and in decisions over three to five tokens which two values stand together: 10^5
-    prompts of those show it, of n >= 6 they do not. In decisions, how many pairs have equal sums or
-    differences differs as well, the less the larger M/n^3: 0.55 at n = 7, M = 37, nothing seen at n
-    = 12, M = 4099.
+    label 1.
 
     Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
     who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
     three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one among
-    n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers, those for
-    all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single p. Their
-    level is what was measured: the sizes of the grid are long, with large M.
+    n(n-1)/2 pairs is larger by one. Taken as normal numbers, those for all p from 2 to 16 together
+    are worth about 2/n, less for a single p. Their level is what was measured: the sizes of the
+    grid are long, with large M.
 
     Counted: Not known: what matters of n tokens is their set of pair sums, and no formula is known
     for how many such sets there are.
@@ -373,29 +351,15 @@ class ThreeSum(Cancelling):
     """
 
     name = "threesum"
-    title = (
-        "3-Sum modulo M: do two earlier tokens and the last cancel (query), or do any three cancel"
-        " (decision)"
-    )
-    titles: ClassVar[dict[str, str]] = {
-        "query": "3-Sum modulo M: do two earlier tokens and the last cancel",
-        "decision": "3-Sum modulo M: do any three cancel",
-    }
-    usage = "n, M, form=query|decision (default query)"
+    title = "3-Sum modulo M: do two earlier tokens and the last cancel"
+    titles: ClassVar[dict[str, str]] = {"query": title}
+    usage = "n, M"
     source = "[San23]"
     shortcuts = ("more residues",)
-    grid = ladder("""
-        n=24,M=4099 n=32,M=4099 n=16,M=4099,form=decision n=64,M=4099 n=24,M=16411,form=decision
-        n=64,M=32771 n=32,M=32771,form=decision
-    """)
+    grid = ("n=24,M=4099", "n=32,M=4099", "n=64,M=4099", "n=64,M=32771")
 
     summands = 3
     smallest_modulus = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        least = (self.n**2 + 1) // 2 if self.form == "decision" else 5
-        require(self.name, "M", self.M, 5, LARGEST_SIZE, drawn=least)
 
     def level(self, probe: str) -> Fraction:
         few = probe in ("counts", "last tokens", "nearest key")
@@ -403,21 +367,8 @@ class ThreeSum(Cancelling):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)
-        if self.form == "query":
-            return Batch(self._query(labels, rng), labels)
-        least = (self.n**2 + 1) // 2
-        if least > self.M:
-            raise self.refused(
-                f"M is {self.M}; decisions over {self.n} tokens are drawn from M = {least} on"
-            )
-        return Batch(
-            np.concatenate([self._decision(part, rng) for part in self._parts(labels)]), labels
-        )
-
-    def _query(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         M = self.M
-        batch = len(labels)
-        rows = np.arange(len(labels))
+        rows = np.arange(batch)
         q = rng.integers(M, size=batch)
         total = (M - q) % M
         half = total // 2
@@ -438,102 +389,13 @@ class ThreeSum(Cancelling):
         tokens[:, :-2] = (half[:, None] + np.where(side, y, odd[:, None] - y)) % M
         partner = total - tokens[rows, rng.integers(self.n - 1, size=batch)]
         fresh = half + np.where(rng.integers(2, size=batch) == 1, free, odd - free)
-        return self._placed(tokens, self.n - 1, np.where(labels == 1, partner, fresh) % M, q, rng)
-
-    def _placed(
-        self, tokens: Tokens, end: int, last: Tokens, q: Tokens | None, rng: np.random.Generator
-    ) -> Tokens:
-        """`tokens` with `last` at a uniform place of 0..end, what stood there at `end`, then q."""
-        rows = np.arange(len(tokens))
-        place = rng.integers(end + 1, size=len(tokens))
-        tokens[:, end] = tokens[rows, np.minimum(place, end - 1)]
-        tokens[rows, place] = last
-        if q is not None:
-            tokens[:, -1] = q
-        return tokens
-
-    def _parts(self, rows: Tokens) -> list[Tokens]:
-        """`rows` in parts whose tables of 2M bytes each are small; SizeError for a large one."""
-        if self.M > LARGEST_TABLE:
-            raise self.refused(
-                f"M is {self.M}; decisions are drawn and answered up to M = 2^24, two bytes of"
-                " memory per value"
-            )
-        size = max(1, _AT_ONCE // (2 * self.M))
-        return [rows[start : start + size] for start in range(0, max(1, len(rows)), size)]
-
-    def _decision(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
-        tokens = np.empty((len(labels), self.n), np.int64)
-        left = np.arange(len(labels))
-        for _ in range(_TRIES):
-            if not len(left):
-                return tokens
-            (one, hit_one, good_one), (two, hit_two, good_two) = (
-                self._without_triples(len(left), rng) for _ in range(2)
-            )
-            # what stands in either sequence is as good as hit: it is not new
-            for old in self._cancelled_by(np.concatenate((one, two))):
-                hit_one[old] = hit_two[old] = True
-            own = self._completing(one, hit_two, rng)
-            other = self._completing(two, hit_one, rng)
-            ok = good_one & good_two & (own >= 0) & (other >= 0)
-            drawn = np.empty((int(ok.sum()), self.n), np.int64)
-            drawn[:, :-1] = one.T[ok]
-            # by symmetry of the two, neither `one` alone nor the last value alone tells the label
-            last = np.where(labels[left] == 1, own, other)[ok]
-            tokens[left[ok]] = self._placed(drawn, self.n - 1, last, None, rng)
-            left = left[~ok]
-        raise self.refused("prompts with both answers are too rare to be drawn; use a larger M")
-
-    def _without_triples(self, rows: int, rng: np.random.Generator) -> tuple[Tokens, Bools, Bools]:
-        """Tokens (n-1, rows) no three of which cancel, their pair sums, and which were filled."""
-        x = np.empty((self.n - 1, rows), np.int64)
-        start = 2 * self.M * np.arange(rows)
-        sums = np.zeros(2 * self.M * rows, bool)
-        good = np.ones(rows, bool)
-        for place in range(self.n - 1):
-            x[place] = rng.integers(self.M, size=rows)
-            bad = np.arange(rows)
-            for _ in range(64):
-                low, high = self._cancelled_by(x[place, bad], start[bad])
-                bad = bad[sums[low] | sums[high]]
-                if not len(bad):
-                    break
-                x[place, bad] = rng.integers(self.M, size=len(bad))
-            good[bad] = False
-            sums[x[:place] + (x[place] + start)] = True
-        return x, sums, good
-
-    def _cancelled_by(self, values: Tokens, start: Tokens | None = None) -> tuple[Tokens, Tokens]:
-        """Where the tables of 2M sums have the two that cancel `values` (..., rows)."""
-        start = 2 * self.M * np.arange(values.shape[-1]) if start is None else start
-        return start + self.M - values, start + (2 * self.M - values) % (2 * self.M)
-
-    def _completing(self, x: Tokens, others: Bools, rng: np.random.Generator) -> Tokens:
-        """(rows,): a value that cancels a pair of `x` and none of the table `others`, else -1."""
-        rows = np.arange(x.shape[1])
-        one = rng.integers(len(x), size=(_PAIRS, len(rows)))
-        two = (one + rng.integers(1, len(x), size=one.shape)) % len(x)
-        values = (2 * self.M - x[one, rows] - x[two, rows]) % self.M
-        low, high = self._cancelled_by(values)
-        free = ~(others[low] | others[high])
-        return np.where(free.any(0), values[free.argmax(0), rows], -1)
+        tokens[:, -1] = q
+        place = rng.integers(self.n, size=batch)
+        tokens[:, -2] = tokens[rows, np.minimum(place, self.n - 2)]
+        tokens[rows, place] = np.where(labels == 1, partner, fresh) % M
+        return Batch(tokens, labels)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        """In n log n per prompt, or n^2/2 look-ups in a table: SizeError for M > 2^24."""
+        """In n log n per prompt."""
         tokens = self._checked(tokens)
-        if self.form == "decision":
-            return np.concatenate([self._some_three(part) for part in self._parts(tokens)])
         return self._two_make(tokens[:, :-1], (self.M - tokens[:, -1:]) % self.M)
-
-    def _some_three(self, tokens: Tokens) -> Tokens:
-        x = np.ascontiguousarray(tokens.T)
-        start = 2 * self.M * np.arange(len(tokens))
-        seen = np.zeros(2 * self.M * len(tokens), bool)
-        found = np.zeros(len(tokens), bool)
-        # of i < place < k the table has k, and i and place are summed: each triple is met once
-        for place in range(self.n - 2, 0, -1):
-            low, high = self._cancelled_by(x[place + 1], start)
-            seen[low] = seen[high] = True
-            found |= seen[x[:place] + (x[place] + start)].any(0)
-        return found.astype(np.int64)

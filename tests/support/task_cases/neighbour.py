@@ -40,7 +40,7 @@ CASE = Case(
             Neighbour(n=14, d=11, V=4),
             Neighbour(n=5, d=40, V=5),
         ),
-        *(Neighbour(n=5, d=4, V=2, shift="equal"), Neighbour(n=8, d=9, V=3, shift="clusters")),
+        Neighbour(n=5, d=4, V=2, shift="equal"),
     ],
     tiny=[
         Neighbour(n=2, d=4, V=2),

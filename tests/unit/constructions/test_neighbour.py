@@ -74,7 +74,6 @@ def test_prompts_without_one_answer_are_not_asked() -> None:
         ("n=40,d=12,V=5", None),
         ("n=9,d=9,V=9", "gdn + full*2 + linear @ heads=1, head_dim=16"),
         ("n=6,d=8,V=2", "full(head_dim=4, value_dim=8) + full(head_dim=9, value_dim=1)"),
-        pytest.param("n=300,d=14,V=20,shift=clusters", None, marks=pytest.mark.slow),
         pytest.param("n=128,d=17,V=8", None, marks=pytest.mark.slow),
     ],
 )

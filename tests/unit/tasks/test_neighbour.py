@@ -192,21 +192,6 @@ def test_too_short_to_draw() -> None:
         Neighbour(n=9, d=3, V=2, shift="equal").sample(1, np.random.default_rng(0))
 
 
-def test_shifts() -> None:
+def test_equal_strings() -> None:
     equal, _ = Neighbour(n=6, d=4, V=2, shift="equal").sample(500, np.random.default_rng(3))
     assert ((equal[:, :-1:2] == equal[:, -1:]).sum(1) == 1).all()
-    task = Neighbour(n=20, d=24, V=2, shift="clusters")
-    tokens, answers = task.sample(500, np.random.default_rng(3))
-    near = np.bitwise_count(tokens[:, :-1:2] ^ tokens[:, -1:])
-    own = (
-        tokens[:, 1::2] - 2**24 == answers[:, None]
-    )  # of own label 24 * 2 * 7/64 = 5.25 bits differ, of the other 12
-    assert abs(near[own].mean() - 5.25) < 0.4
-    assert abs(near[~own].mean() - 12) < 0.6
-
-
-def test_clusters_of_too_short_strings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every string stands among 20,000, with both labels."""
-    monkeypatch.setattr("separatrix.tasks.neighbour._TRIES", 10)
-    with pytest.raises(SizeError, match="larger d or"):
-        Neighbour(n=20_000, d=3, V=2, shift="clusters").sample(1, np.random.default_rng(0))

@@ -356,25 +356,15 @@ def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
 
 
 def _sums(often: Tokens, number: int, wanted: Tokens) -> Tokens:
-    """How many choices of `number` different places have the sum wanted (batch,); ordered ones."""
-    values = np.arange(often.shape[1])
-
-    def times(factor: int) -> Tokens:
-        made = np.zeros_like(often)
-        for value in values:
-            made[:, factor * value % len(values)] += often[:, value]
-        return made
-
-    def added(one: Tokens, other: Tokens) -> Tokens:
-        turned = (other[:, (value - values) % len(values)] for value in values)
-        return np.stack([(one * each).sum(axis=1) for each in turned], axis=1)
-
+    """How many places, or ordered pairs of different ones, have the sum wanted (batch,)."""
     found = often
-    if number > 1:
-        found = added(often, often) - times(2)
-    if number > 2:
-        # two of the three at one place, in three ways, or all three
-        found = added(found, often) - 2 * added(times(2), often) + 2 * times(3)
+    if number == 2:
+        values = np.arange(often.shape[1])
+        turned = (often[:, (value - values) % len(values)] for value in values)
+        found = np.stack([(often * each).sum(axis=1) for each in turned], axis=1)
+        # less what stands at one place twice
+        for value in values:
+            found[:, 2 * value % len(values)] -= often[:, value]
     return found[np.arange(len(often)), wanted]
 
 
