@@ -45,7 +45,6 @@ CASE = Case(
     tiny=[
         Neighbour(n=2, d=4, V=2),
         Neighbour(n=2, d=3, V=2, shift="equal"),
-        Neighbour(n=2, d=3, V=2, shift="clusters"),
     ],
     by_hand=label,
     instances=instances,

@@ -6,9 +6,9 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.tasks.base.described import name_of, read_sizes, without_preset
 from separatrix.tasks.text.base import TextItem as TextItem
 from separatrix.tasks.text.base import TextTask as TextTask
+from separatrix.tasks.text.haystack import Needles as Needles
+from separatrix.tasks.text.haystack import Variables as Variables
 from separatrix.tasks.text.multihop import MultiHop as MultiHop
-from separatrix.tasks.text.needles import Needles as Needles
-from separatrix.tasks.text.variables import Variables as Variables
 
 TEXT_TASKS: dict[str, type[TextTask]] = {task.name: task for task in (MultiHop, Needles, Variables)}
 

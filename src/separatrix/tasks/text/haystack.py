@@ -1,17 +1,20 @@
-"""Prompts with needles in filler text, from word lists of our own, any number of words."""
+"""Prompts with needles in filler text, from word lists of our own: needles, and variables."""
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable
+from fractions import Fraction
+from math import comb, perm
 from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import require
-from separatrix.tasks.text.base import QUESTION, TextTask, short
-from separatrix.tasks.text.names import PATTERN, names
+from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
+from separatrix.tasks.text.names import PATTERN, names, some_names
 
 SHORTEST: Final = 6
 _LONGEST: Final = 12
@@ -175,3 +178,304 @@ class Haystack(TextTask):
         if len(set(asked)) != number or question != wording(asked):
             raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
         return asked
+
+
+_NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
+
+
+class Needles(Haystack):
+    """Needles in a haystack: words kept under names, told between sentences of filler.
+
+        part       input                                                        target
+        text       The old miller passed the gate. The code word of Mavdok      .
+                   is Fizgub. The small ferry ...                               .
+        question   Question: What is the code word of Mavdok?                   .
+        cue        Answer:                                                      Fizgub
+
+    In a text of length words each of the keys has its code words, as many as values says, a
+    sentence each. All names differ. Asked for are all code words of one key, by alphabet (values >
+    1), or the one of each of several keys, in the order of the question (queries > 1). The
+    candidates are all code words of the text.
+
+    Drawn: keys >= 2, values >= 1, queries >= 1 and at most as many as keys; values or queries is 1.
+    length, in words between white space, the question not counted, from 7 for each needle and 6
+    more up to 2^20; a tokenizer makes one token of a word at least, so that 131,072 words are 128k
+    tokens or more.
+
+    Names are different uniform ones, the needles stand in uniform order at a uniform set of places
+    among the sentences of filler, and the keys asked for are uniform. So all needles are alike but
+    for the name in the question: what is asked for is at any place with the same probability, and
+    whoever does not read names is right with the probability of a guess. The words of another key
+    are not the answer: of m keys left, each word is with probability 1/m times that of a guess
+    among its own.
+
+    Filler is made of word lists of our own, "The grey kettle covered the small bell near the
+    river.", in sentences of 6 to 12 words, and names nobody.
+
+    Counted: None counted: prompts in words have no fixed length.
+
+    From: RULER, arXiv 2404.06654: its needles with several keys, several values and several
+    queries. There a needle is a word and a number of seven digits, and the filler is noise
+    sentences or essays
+    """
+
+    name = "needles"
+    title = (
+        "needles in a haystack: code words of several names among filler; answer those asked for"
+    )
+    usage = "length (words), keys, values (of a key, default 1), queries (default 1)"
+    grid = ladder("""
+        length=80,keys=4 length=120,keys=4,values=2 length=120,keys=6,queries=2 length=1024,keys=8
+        length=4096,keys=16,values=4 length=32768,keys=64 length=131072,keys=64,queries=4
+    """)
+
+    keys: int
+    values: int = 1
+    queries: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.name, "keys", self.keys, 2, len(names()))
+        require(self.name, "values", self.values, 1, len(names()))
+        require(self.name, "queries", self.queries, 1, self.keys)
+        if self.values > 1 and self.queries > 1:
+            raise SizeError(
+                f"{self.name}: values is {self.values} and queries is {self.queries}; one of them"
+                " must be 1"
+            )
+        self._check_length()
+
+    @property
+    def needles(self) -> int:
+        return self.keys * self.values
+
+    @property
+    def candidates(self) -> int:
+        return self.needles
+
+    @property
+    def reply(self) -> tuple[str, int, bool]:
+        return "names", self.values * self.queries, self.queries > 1
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        return {
+            "words in a text": self.length,
+            "needles": self.needles,
+            "names asked for": self.queries,
+            "words to answer with": self.values * self.queries,
+        }
+
+    @property
+    def chance(self) -> Fraction:
+        """A guess among the code words: of so many of them, or one after the other."""
+        if self.queries > 1:
+            return Fraction(1, perm(self.keys, self.queries))
+        return Fraction(1, comb(self.needles, self.values))
+
+    def level(self, probe: str) -> Fraction:
+        """One code word out of all; no word of the one or two nearest keys is the answer."""
+        if probe == "nearest key":
+            others = min(2, self.keys - 1) * self.values
+            return Fraction(1, max(1, self.needles - others))
+        return Fraction(1, self.candidates)
+
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        drawn = some_names(self.keys + self.needles, rng)
+        keys, words = drawn[: self.keys], drawn[self.keys :]
+        told = [(keys[i % self.keys], word) for i, word in enumerate(words)]
+        told = [told[i] for i in rng.permutation(self.needles).tolist()]
+        asked = [keys[i] for i in rng.choice(self.keys, self.queries, replace=False).tolist()]
+        found = [pair for key in asked for pair in told if pair[0] == key]
+        return TextItem(
+            self._prompt([_tell(*pair) for pair in told], self._question(asked), rng),
+            self._answer([word for _, word in found]),
+            tuple(_tell(*pair) for pair in found),
+            tuple(sorted(words)),
+        )
+
+    def _question(self, asked: list[str]) -> str:
+        if self.queries > 1:
+            *before, last = asked
+            return f"What are the code words of {', '.join(before)} and {last}, in this order?"
+        if self.values > 1:
+            return f"What are the {self.values} code words of {asked[0]}, by alphabet?"
+        return f"What is the code word of {asked[0]}?"
+
+    def _answer(self, words: list[str]) -> str:
+        return ", ".join(words if self.queries > 1 else sorted(words))
+
+    def audited(self, item: TextItem) -> str:
+        """The first by alphabet: which of several that is says nothing of places."""
+        return min(item.answer.split(", "))
+
+    def answer(self, prompt: str) -> str:
+        return self._answer([fact.other for fact in self._found(prompt)])
+
+    def steps(self, prompt: str) -> list[str]:
+        return [fact.sentence for fact in self._found(prompt)]
+
+    def _found(self, prompt: str) -> list[Needle]:
+        told, question = self._taken_apart(prompt, {"needle": _NEEDLE})
+        of: dict[str, list[Needle]] = defaultdict(list)
+        for fact in told:
+            of[fact.one].append(fact)
+        known = {name for fact in told for name in (fact.one, fact.other)}
+        if {len(each) for each in of.values()} != {self.values} or len(of) != self.keys:
+            raise self.refused(
+                f"an instance has {self.keys} keys with {self.values} code words each"
+            )
+        if len(known) != self.keys + self.needles:
+            raise self.refused("two things bear one name; all names differ")
+        asked = self._asked(question, self.queries, self._question)
+        if unknown := set(asked) - of.keys():
+            raise self.refused(f"nothing is told of {min(unknown)}")
+        return [fact for key in asked for fact in of[key]]
+
+
+def _tell(key: str, word: str) -> str:
+    return f"The code word of {key} is {word}."
+
+
+_FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
+_COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
+
+
+class Variables(Haystack):
+    """Variable tracking in words: which variables hold a word, at first or as copies of copies?
+
+        part       input                                                         target
+        text       The variable Mavdok holds the word Fizgub. The old miller     .
+                   passed the gate. The variable Gofgem copies the variable      .
+                   Mavdok. The small ferry ...                                   .
+        question   Question: Which 2 variables hold the word Fizgub, by          .
+                   alphabet?                                                     .
+        cue        Answer:                                                       Gofgem, Mavdok
+
+    In a text of length words stand several chains: a variable that holds a word, one that copies
+    it, one that copies the copy, and so on, hops copies in each. All names differ, and the
+    sentences stand in any order: a copy may be told of before what it copies. Asked for are all
+    variables of one chain, by alphabet.
+
+    Drawn: chains >= 2, hops >= 1. length, in words between white space, the question not counted,
+    from 7 for each variable and 6 more up to 2^20.
+
+    Names are different uniform ones. The sentences of all chains stand in uniform order at a
+    uniform set of places among sentences of filler; the chain asked for is uniform. So chains are
+    alike but for the word in the question, and what stands near a sentence, or behind it, says
+    nothing of its chain. Chance is that of a guess among whole chains, which whoever has not
+    followed them cannot even name; one step leads from the word to the first variable of its chain,
+    and hops more to the last one.
+
+    Counted: None counted: prompts in words have no fixed length.
+
+    From: RULER, arXiv 2404.06654, variable tracking: there "VAR X2 = VAR X1", one chain of four
+    hops unless told, values of five digits, noise sentences as filler, a variable told of before it
+    is copied
+    """
+
+    name = "variables"
+    title = "variable tracking in words: chains of copies among filler; answer all that hold a word"
+    usage = "length (words), chains, hops (copies in a chain)"
+    grid = ladder("""
+        length=80,chains=3,hops=1 length=120,chains=4,hops=2 length=160,chains=4,hops=4
+        length=1024,chains=4,hops=4 length=8192,chains=8,hops=4 length=32768,chains=8,hops=8
+        length=131072,chains=16,hops=8
+    """)
+
+    chains: int
+    hops: int
+
+    def __post_init__(self) -> None:
+        require(self.name, "chains", self.chains, 2, len(names()))
+        require(self.name, "hops", self.hops, 1, len(names()))
+        self._check_length()
+
+    @property
+    def needles(self) -> int:
+        return self.chains * (self.hops + 1)
+
+    @property
+    def candidates(self) -> int:
+        return self.chains
+
+    @property
+    def reply(self) -> tuple[str, int, bool]:
+        return "names", self.hops + 1, False
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        return {
+            "words in a text": self.length,
+            "chains": self.chains,
+            "hops": self.hops,
+            "variables to answer with": self.hops + 1,
+        }
+
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        size = self.hops + 2
+        drawn = some_names(self.chains * size, rng)
+        told = []
+        for start in range(0, len(drawn), size):
+            word, first, *copies = drawn[start : start + size]
+            sources = [first, *copies]
+            told.append(
+                [
+                    f"The variable {first} holds the word {word}.",
+                    *(
+                        f"The variable {copy} copies the variable {source}."
+                        for copy, source in zip(copies, sources, strict=False)
+                    ),
+                ]
+            )
+        sentences = [sentence for chain in told for sentence in chain]
+        order = rng.permutation(len(sentences)).tolist()
+        word, *variables = drawn[:size]
+        return TextItem(
+            self._prompt([sentences[at] for at in order], self._question([word]), rng),
+            ", ".join(sorted(variables)),
+            tuple(told[0]),
+            # the last variable of every chain, which takes all hops to find
+            tuple(sorted(drawn[size - 1 :: size])),
+        )
+
+    def _question(self, asked: list[str]) -> str:
+        return f"Which {self.hops + 1} variables hold the word {asked[0]}, by alphabet?"
+
+    def audited(self, item: TextItem) -> str:
+        """The last variable of the chain."""
+        return NAME.findall(item.steps[-1])[0]
+
+    def answer(self, prompt: str) -> str:
+        return ", ".join(sorted(NAME.findall(step)[0] for step in self.steps(prompt)))
+
+    def steps(self, prompt: str) -> list[str]:
+        told, question = self._taken_apart(prompt, {"first": _FIRST, "copy": _COPY})
+        # who copies a variable, and which one holds a word: name -> (variable, sentence)
+        next_of: dict[str, tuple[str, str]] = {}
+        met: set[str] = set()
+        words: list[str] = []
+        for form, variable, other, sentence in told:
+            if variable in met or other in next_of:
+                raise self.refused(f"'{sentence}' tells of a variable twice")
+            next_of[other] = (variable, sentence)
+            met.add(variable)
+            words += [other] * (form == "first")
+        chains = [self._chain(word, next_of) for word in words]
+        if met & set(words) or [len(chain) for chain in chains] != [self.hops + 1] * self.chains:
+            raise self.refused(
+                f"an instance has {self.chains} chains of {self.hops + 1} variables, and names that"
+                " all differ"
+            )
+        (asked,) = self._asked(question, 1, self._question)
+        if asked not in words:
+            raise self.refused(f"no variable holds the word {asked} at first")
+        return chains[words.index(asked)]
+
+    @staticmethod
+    def _chain(word: str, next_of: dict[str, tuple[str, str]]) -> list[str]:
+        chain = []
+        at = word
+        while at in next_of:
+            at, sentence = next_of[at]
+            chain.append(sentence)
+        return chain
