@@ -105,6 +105,10 @@ SMALL: dict[str, dict[str, Any]] = {
         **{"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 12, "vocab_size": 99},
         **{"moe_num_shared_experts": 1, "moe_layer_start_index": 1, "dtype": "bfloat16"},
     },
+    "gemma4_text, MLPs twice as wide": {
+        **json.loads(tiny("gemma4_text").to_json_string(use_diff=False)),
+        **{"use_double_wide_mlp": True, "num_kv_shared_layers": 3},
+    },
     "gemma, tied": {
         **{"model_type": "gemma", "hidden_size": 32, "intermediate_size": 80, "head_dim": 8},
         **{"num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1},
@@ -180,6 +184,8 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     ),
     "where they stand": ("mlp_layer_types", "first_k_dense_replace", "num_dense_layers"),
     "key heads": ("num_key_value_heads",),
+    "embeddings of layers": ("hidden_size_per_layer_input",),
+    "how many of them": ("vocab_size_per_layer_input",),
 }
 
 
@@ -188,7 +194,15 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     "kind",
     [
         *("axk1", "deepseek_v2", "deepseek_v3", "deepseek_v4", "ernie4_5_moe", "exaone_moe"),
-        *("flex_olmo", "glm4_moe", "glm4_moe_lite", "granite_swa", "granitemoe", "hy_v3"),
+        *(
+            "gemma4_text",
+            "flex_olmo",
+            "glm4_moe",
+            "glm4_moe_lite",
+            "granite_swa",
+            "granitemoe",
+            "hy_v3",
+        ),
         *("kimi_linear", "lfm2_moe", "mellum", "mixtral", "qwen2_moe", "qwen3_moe"),
         *("qwen3_next", "seed_oss", "solar_open"),
     ],

@@ -185,15 +185,20 @@ def test_quantised_weights_by_hand() -> None:
     config = dict(PRESETS["llama-3.1-8b"]["config"])
     wide, rest = 32 * (4096 * 10_240 + 3 * 4096 * 14_336), 2 * 4096 * 128_256
     ints = {"weights": {"num_bits": 4, "type": "int", "group_size": 128}}
+    floats = {"weights": {"num_bits": 4, "type": "float", "group_size": 16}}
     several = {"weights": {"num_bits": 8, "type": "float"}}
     for said, bits in (
         ({"quant_method": "gptq", "bits": 4, "group_size": 128}, 4 + 20 / 128),
         ({"quant_method": "awq", "bits": 4, "group_size": 64}, 4 + 20 / 64),
         ({"quant_method": "gptq", "bits": 8, "group_size": -1}, 8),
-        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 8),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 8 + 32 / 128**2),
+        ({"quant_method": "fp8", "weight_block_size": [1, 128]}, 8 + 32 / 128),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, 4.5),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, 8),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, 4.5),
+        # only experts are so, and there are none
+        ({"quant_method": "mxfp4"}, 16),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": floats}}, 4 + 8 / 16),
         ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, 8),
         ({"quant_method": "compressed-tensors", "config_groups": {"group_0": ints}}, 4 + 16 / 128),
         (
@@ -207,7 +212,11 @@ def test_quantised_weights_by_hand() -> None:
         known = from_config(config | {"quantization_config": said}).weights
         assert known is not None
         assert known.stored == wide * bits + 16 * rest, said
-    for strange in ({"quant_method": "gptq", "bits": "4"}, {"quant_method": "gptq"}, {}, []):
+    blocks = [{"quant_method": "fp8", "weight_block_size": of} for of in ([0, 128], [128], "128")]
+    for strange in (
+        *({"quant_method": "gptq", "bits": "4"}, {"quant_method": "gptq"}, {}, []),
+        *blocks,
+    ):
         known = from_config(config | {"quantization_config": strange}).weights
         assert known is not None
         assert known.stored is None

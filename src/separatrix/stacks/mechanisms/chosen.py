@@ -226,13 +226,18 @@ class Indexed(Indexer, Softmax, row="indexed"):
         return tokens()
 
     def opened(self) -> Growth:
-        """One choice for all heads of single tokens; of blocks each head may have its own."""
-        heads = 1 if self.block == 1 else self.heads // self.kv
-        return tokens(heads * self.topk * self.block)
+        """One choice for all heads of single tokens; of blocks each head of the indexer has its
+        own, for a group of heads.
+        """
+        choices = 1 if self.block == 1 else -(-self.index_heads // self.kv)
+        return tokens(choices * self.topk * self.block)
 
     def assumptions(self) -> tuple[str, ...]:
+        one = self.block == 1 or self.index_heads == 1
         who = (
-            "one choice for all heads" if self.block == 1 else "each head may choose its own blocks"
+            "one choice for all heads"
+            if one
+            else f"{self.index_heads:,} choices for groups of heads"
         )
         said = (
             f"the indexer chooses {self.topk:,}"

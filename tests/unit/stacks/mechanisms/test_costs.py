@@ -59,7 +59,14 @@ def test_amounts_never_shrink() -> None:
         ("moba", {"block": 4, "topk": 3}, 100, 6 * 25 + 12 * 28),
         # an indexer's key of every token, and one choice for all heads
         ("indexed", {"topk": 5, "index_dim": 2}, 100, 2 * 100 + 12 * 5),
-        ("indexed", {"topk": 5, "index_dim": 2, "block": 3}, 100, 2 * 100 + 12 * 2 * 15),
+        # of blocks each of its own heads makes one, for a group of heads
+        ("indexed", {"topk": 5, "index_dim": 2, "block": 3}, 100, 2 * 100 + 12 * 15),
+        (
+            "indexed",
+            {"topk": 5, "index_dim": 2, "block": 3, "index_heads": 4},
+            100,
+            2 * 100 + 12 * 2 * 15,
+        ),
     ],
 )
 def test_what_is_read_is_not_what_is_kept(

@@ -187,6 +187,9 @@ def _like(fields: Fields, kind: str) -> Fields:
 def _with_defaults(fields: Fields, row: Row) -> Fields:
     """The fields, those that the file leaves out as the model class takes them."""
     left_out = {name: size for name, size in row.defaults.items() if name not in fields.data}
+    # key heads that are told are of another model than the class's
+    if fields.has("num_key_value_heads"):
+        left_out.pop("num_attention_heads", None)
     if left_out:
         fields.assume(", ".join(f"'{name}' = {size:,}" for name, size in left_out.items()))
     return fields.replaced(**left_out)

@@ -200,7 +200,7 @@ def by_pattern(fields: Fields, pattern: str) -> Layers:
         )
     names = list(dict.fromkeys(name for layer in stack for name, _ in layer))
     of_file = tuple((_of_pattern(fields, name),) for name in names)
-    odd = unread(fields, of_file)
+    odd = [name for name, _ in unread(fields.data, fields, of_file)]
     # what is said by hand stands over what the file leaves in doubt
     known = {name: layer[0] for name, layer in zip(names, doubted(of_file, odd), strict=True)}
     drafts: dict[tuple[str, str], Draft] = {}

@@ -60,13 +60,13 @@ def refuse_unread(fields: Fields, layers: Layers, outer: Sequence[Mapping[str, A
     """Raises ConfigError for the first field that may change attention and that the reader did
     not ask for. `outer` are the objects around the language model's own, outermost first.
     """
-    for name, value in _unread(fields.data, fields, layers):
+    for name, value in unread(fields.data, fields, layers):
         raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
     unasked.harmless(*STATED)
     for level in outer:
-        for name, value in _unread(level, unasked, layers):
+        for name, value in unread(level, unasked, layers):
             # some files repeat the language model's fields around it
             of_encoder = {name.partition(".")[0], f"{level.get('model_type')}.{name}"}
             if value != fields.data.get(name) and of_encoder.isdisjoint(_NAMES["around"]):
@@ -92,14 +92,8 @@ def note_unknown(fields: Fields) -> None:
         fields.note(f"fields that are not known change no layer (assumed): {some(names)}")
 
 
-def unread(fields: Fields, layers: Layers) -> list[str]:
-    """The fields that may change attention and that nobody asked for, for a stack given by
-    hand.
-    """
-    return [name for name, _ in _unread(fields.data, fields, layers)]
-
-
-def _unread(data: Mapping[Any, Any], fields: Fields, layers: Layers) -> Iterator[tuple[str, Any]]:
+def unread(data: Mapping[Any, Any], fields: Fields, layers: Layers) -> Iterator[tuple[str, Any]]:
+    """The fields that may change attention and that nobody asked for."""
     found = _unknown(data, fields, "")
     return ((name, value) for name, value in found if not _confirmed(name, value, layers))
 

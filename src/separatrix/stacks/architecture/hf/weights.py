@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import frexp
+from math import frexp, prod
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import ConfigError
@@ -92,9 +92,6 @@ class _Mixers:
     words: Sequence[str]
     width: int
 
-    def _size(self, name: str) -> int | None:
-        return self.fields.optional_size(name)
-
     def _gates(self, own: str, heads: int, inner: int) -> int:
         """Numbers that gates of attention's outputs are: of every number, of every head, or none;
         by the size of a mixer, or as its class has them.
@@ -142,7 +139,7 @@ class _Mixers:
                 return width * (2 * part.inner_width + part.convolved + part.heads)
             case RGLRU():
                 # its gates are maps of a block of channels each
-                blocks = self._size("num_attention_heads") or part.width
+                blocks = self.fields.optional_size("num_attention_heads") or part.width
                 return part.width * (3 * width + 2 * (part.width // blocks))
             case ShortConvolution():
                 return part.width * 4 * width
@@ -177,7 +174,7 @@ class _Mixers:
         to them.
         """
         width, fields = self.width, self.fields
-        groups = part.heads // (self._size("num_kv_heads") or part.heads)
+        groups = part.heads // (self.fields.optional_size("num_kv_heads") or part.heads)
         asked, inner = part.heads * part.head_dim, part.heads * part.dv
         kept = (asked + inner) // groups
         gated = fields.flag("use_gate" if isinstance(part, DeltaNet) else "use_output_gate")
@@ -194,7 +191,7 @@ class _Mixers:
 
     def _latent(self, part: Latent | Chosen) -> int:
         """Queries, from a latent where there is one; the cached latent; keys and values of it."""
-        width, latent = self.width, self._size("q_lora_rank")
+        width, latent = self.width, self.fields.optional_size("q_lora_rank")
         if "q_lora_rank" not in self.fields.data and "direct" not in self.words:
             raise self.fields.error(
                 "'q_lora_rank' is missing (null says that queries have no latent)"
@@ -226,7 +223,7 @@ class _Mixers:
         """Weights that mix the copies of a token's stream before and behind each part of a layer,
         and at the end; "mixed": copies among themselves, too (DeepSeek-V4), "streams": they do not.
         """
-        copies = self._size("hc_mult") or 0
+        copies = self.fields.optional_size("hc_mult") or 0
         if not copies or not {"mixed", "streams"} & {*self.words}:
             return 0
         each = copies * (2 + copies) if "mixed" in self.words else 2 * copies
@@ -246,13 +243,13 @@ def _bits(fields: Fields) -> Bits | None:
     if narrow is None:
         return None
     kept = [str(each) for key in _KEPT for each in json_list(said.get(key)) or []]
-    attention = any(_ATTENTION.search(each) for each in kept)
     # MXFP4 is of experts alone
-    experts = said.get("quant_method") == "mxfp4" or any("shared_expert" in each for each in kept)
-    mlps = own if experts else narrow
+    experts = said.get("quant_method") == "mxfp4"
+    maps = own if experts or any(_ATTENTION.search(each) for each in kept) else narrow
+    mlps = own if experts or any("shared_expert" in each for each in kept) else narrow
     # DeepSeek-V4's experts are narrower than the rest
     apart = _FOUR.get(str(fields.value("expert_dtype")).lower(), narrow)
-    return Bits(own if attention else narrow, mlps, apart, own)
+    return Bits(maps, mlps, apart, own)
 
 
 _KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
@@ -266,7 +263,7 @@ _FOUR = {"mxfp4": Fraction(17, 4), "fp4": Fraction(17, 4), "nvfp4": Fraction(9, 
 def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
     """Bits of a quantised weight and its share of the scales; None for a way that is not read."""
     method = str(said.get("quant_method") or said.get("quant_algo")).lower()
-    if method == "modelopt":
+    if method in ("modelopt", "modelopt_fp4"):
         method = str(said.get("quant_algo")).lower()
     if method == "quark":
         own = json_object((json_object(said.get("global_quant_config")) or {}).get("weight")) or {}
@@ -274,12 +271,12 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
     if method == "compressed-tensors":
         groups = (json_object(said.get("config_groups")) or {}).values()
         kinds = [json_object((json_object(group) or {}).get("weights")) or {} for group in groups]
+        # scales of groups of floating numbers (MXFP4, NVFP4) are bytes
         found = [
-            # scales of MXFP4 are bytes
             _grouped(
                 kind.get("num_bits"),
                 kind.get("group_size"),
-                scale=8 if kind.get("scale_dtype") == "torch.uint8" else 16,
+                scale=8 if kind.get("type") == "float" else 16,
             )
             for kind in kinds
         ]
@@ -293,15 +290,18 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
         # a scale of 32 bits for 64 numbers, itself in 8 bits where it is quantised too
         scale = Fraction(1, 8) if said.get("bnb_4bit_use_double_quant") is True else Fraction(1, 2)
         return 4 + scale if four else Fraction(8)
-    return Fraction(8) if method in _EIGHT else _FOUR.get(method)
+    block = said.get("weight_block_size")
+    if method not in _EIGHT or block is None:
+        return Fraction(8) if method in _EIGHT else _FOUR.get(method)
+    sides = [side for side in json_list(block) or [] if type(side) is int and side > 0]
+    return _grouped(8, prod(sides), scale=32) if len(sides) == 2 == len(block) else None
 
 
 def _grouped(bits: Any, group: Any, scale: int = 16) -> Fraction | None:
     """Weights of so many bits with a scale for each group."""
     if type(bits) is not int or not 1 <= bits <= 16:
         return None
-    scales = Fraction(scale, group) if type(group) is int and group > 0 else 0
-    return bits + Fraction(scales)
+    return bits + (Fraction(scale, group) if type(group) is int and group > 0 else Fraction(0))
 
 
 def _mlps(
@@ -360,10 +360,14 @@ def _adjusted(fields: Fields, dense: int) -> int:
 
 
 def _per_layer(fields: Fields, width: int, layers: int) -> int:
-    """Gemma's embeddings of every token for every layer, and what takes them in."""
-    each = fields.optional_size("hidden_size_per_layer_input", low=0) or 0
-    vocabulary = fields.optional_size("vocab_size_per_layer_input") or 0
-    return layers * each * (vocabulary + 3 * width)
+    """Gemma's embeddings of every token for every layer, and what takes them in; and what MLPs are
+    wider by where keys and values are another layer's.
+    """
+    shared = fields.optional_size("num_kv_shared_layers", low=0) or 0
+    more = 3 * width * fields.needed(*_DENSE) if fields.flag("use_double_wide_mlp") else 0
+    each = fields.needed("hidden_size_per_layer_input", low=0)
+    known = fields.needed("vocab_size_per_layer_input") if each else 0
+    return layers * each * (known + 3 * width) + shared * more
 
 
 def _moe_listed(fields: Fields) -> int:

@@ -384,3 +384,6 @@ def test_sizes_that_gemma_3_leaves_to_its_class_are_assumed() -> None:
     assert any("'head_dim' = 256" in note and "(assumed)" in note for note in read.notes)
     with pytest.raises(UnknownSizes):
         from_config(config | {"text_config": text | {"head_dim": None}})
+    # key heads alone: what is missing is asked for, no number of the class is called wrong
+    with pytest.raises(UnknownSizes, match="'num_attention_heads' is missing"):
+        from_config(config | {"text_config": text | {"num_key_value_heads": 16}})
