@@ -7,17 +7,23 @@ multiplied.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, get_type_hints
 
-from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import (
+    SeparatrixError,
+    SizeError,
+    SpecError,
+    UnknownNameError,
+    first_line,
+)
 from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
@@ -161,38 +167,42 @@ _CLEARER = {
 
 
 def _from_yaml(text: str, where: str) -> Node:
-    """The tree of a YAML text; `where` names the text in errors. Raises SpecError for what is not
-    YAML, or is more than a sweep needs: anchors, tags, several documents, deep nesting.
-    """
-    import yaml
-
-    def place(mark: Any) -> str:
-        return f"{where}, line {mark.line + 1}, column {mark.column + 1}"
-
-    def tree(node: Any) -> Node:
-        at = place(node.start_mark)
-        if isinstance(node, yaml.ScalarNode):
-            return Node(at, text=node.value, bare=node.style is None)
-        if isinstance(node, yaml.SequenceNode):
-            return Node(at, items=tuple(map(tree, node.value)), bare=bool(node.flow_style))
-        fields: dict[str, Node] = {}
-        for key, value in node.value:
-            named = place(key.start_mark)
-            if not isinstance(key, yaml.ScalarNode):
-                _refuse(named, "a list or mapping stands where a name is due")
-            if key.value in fields:
-                before = _line(fields[key.value].named)
-                _refuse(
-                    named, f"'{key.value[:MOST_SHOWN]}' stands twice; it is in {before} already"
-                )
-            fields[key.value] = replace(tree(value), named=named)
-        return Node(at, fields=fields)
-
+    """The tree of a file's text; `where` names it in errors."""
     if len(text) > MOST_LETTERS:
         raise SpecError(
             f"{where} has {len(text):,} letters; a sweep's file has {MOST_LETTERS:,} at most."
             " A sweep of very many runs is easier said in Python: sx.sweep(runs, store=...)"
         )
+    return _tree(
+        text, where, lambda mark, path: f"{where}, line {mark.line + 1}, column {mark.column + 1}"
+    )
+
+
+def _tree(text: str, where: str, place: Callable[[Any, str], str]) -> Node:
+    """The tree of a YAML text, with the places of marks and paths. Raises SpecError for what is not
+    YAML, or is more than a sweep needs: anchors, tags, several documents, deep nesting.
+    """
+    import yaml
+
+    def tree(node: Any, path: str = "") -> Node:
+        at = place(node.start_mark, path)
+        if isinstance(node, yaml.ScalarNode):
+            return Node(at, text=node.value, bare=node.style is None)
+        if isinstance(node, yaml.SequenceNode):
+            items = (tree(one, f"{path}[{number}]") for number, one in enumerate(node.value))
+            return Node(at, items=tuple(items), bare=bool(node.flow_style))
+        fields: dict[str, Node] = {}
+        for key, value in node.value:
+            named = place(key.start_mark, path)
+            if not isinstance(key, yaml.ScalarNode):
+                _refuse(named, "a list or mapping stands where a name is due")
+            said = key.value[:MOST_SHOWN]
+            if key.value in fields:
+                before = _line(fields[key.value].named)
+                _refuse(named, f"'{said}' stands twice; it is in {before} already")
+            fields[key.value] = replace(tree(value, f"{path}.{said}"), named=named)
+        return Node(at, fields=fields)
+
     try:
         depth = 0
         # before a tree is made: no alias is followed, and no depth is too deep for Python
@@ -200,10 +210,11 @@ def _from_yaml(text: str, where: str) -> Node:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_DEPTH:
-                _refuse(place(event.start_mark), _TOO_DEEP)
+                said = f"lists in lists, more than {MOST_DEPTH} deep; a sweep needs five"
+                _refuse(place(event.start_mark, ""), said)
             if isinstance(event, yaml.NodeEvent) and (event.anchor or getattr(event, "tag", None)):
                 _refuse(
-                    place(event.start_mark),
+                    place(event.start_mark, ""),
                     "an anchor (&), an alias (*) or a tag (!) stands here; write the value itself,"
                     " and put a text that begins so into quotes",
                 )
@@ -211,7 +222,7 @@ def _from_yaml(text: str, where: str) -> Node:
     except yaml.MarkedYAMLError as error:
         mark, said = error.problem_mark, str(error.problem or error.context)
         found = (meaning for words, meaning in _CLEARER.items() if words in said)
-        _refuse(place(mark) if mark else where, next(found, f"not YAML: {said}"))
+        _refuse(place(mark, "") if mark else where, next(found, f"not YAML: {said}"))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         _refuse(f"{where}, line {line}", "a character that no text has; save the file as UTF-8")
@@ -220,34 +231,23 @@ def _from_yaml(text: str, where: str) -> Node:
     return tree(root)
 
 
-_TOO_DEEP = f"lists in lists, more than {MOST_DEPTH} deep; a sweep needs five"
-
-
-def _from_python(value: object, place: str, depth: int = 0) -> Node:
+def _from_python(value: object, where: str) -> Node:
     """The tree of Python data: mappings, lists, texts and numbers. Raises SpecError for others."""
-    if depth > MOST_DEPTH:
-        _refuse(place, _TOO_DEEP)
-    if value is None or isinstance(value, str | bool):
-        # what is no text is taken by no field, with or without quotes
-        return Node(place, text=str(value))
-    if isinstance(value, Integral):
-        return Node(place, text=str(int(value)), bare=True)
-    if isinstance(value, Real):
-        return Node(place, text=repr(float(value)), bare=True)
-    if isinstance(value, Mapping):
-        fields: dict[str, Node] = {}
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                _refuse(place, f"the key {repr(key)[:MOST_SHOWN]} is no text")
-            node = _from_python(inner, f"{place}.{key[:MOST_SHOWN]}", depth + 1)
-            fields[key] = replace(node, named=place)
-        return Node(place, fields=fields)
-    # arrays of numpy are no sequences to Python
-    if isinstance(value, Sequence) or hasattr(value, "__array__"):
-        every: Any = value
-        items = (_from_python(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(every))
-        return Node(place, items=tuple(items))
-    _refuse(place, f"{repr(value)[:MOST_SHOWN]} is no text, number, list or mapping")
+
+    def plain(other: Any) -> Any:
+        # arrays of numpy and its numbers, and ranges
+        if isinstance(other, Mapping):
+            return dict(other)
+        if hasattr(other, "tolist") or isinstance(other, Sequence):
+            return other.tolist() if hasattr(other, "tolist") else list(other)
+        raise TypeError(f"{repr(other)[:MOST_SHOWN]} is no text, number, list or mapping")
+
+    try:
+        # JSON is YAML
+        text = json.dumps(value, default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        _refuse(where, first_line(error))
+    return _tree(text, where, lambda mark, path: f"{where}{path}")
 
 
 # ---- grids

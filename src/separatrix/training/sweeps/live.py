@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from separatrix.core import progress
 from separatrix.core.document.cells import accuracy, duration
-from separatrix.core.progress import EVERY, HINT, shortened
+from separatrix.core.progress import HINT, shortened
 from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, cost
 from separatrix.training.sweeps.cells import cells, label, varied
@@ -124,8 +125,18 @@ OTHER_LINES = 5
 @contextmanager
 def watching(title: str, *, shown: bool) -> Iterator[Told | None]:
     """What a sweep tells its snapshots to; writes to stderr. None unless `shown`."""
-    if not shown or not sys.stderr.isatty():
-        yield _now_and_then(title) if shown else None
+    if not shown:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        with progress.told(title) as say:
+
+            def now_and_then(snapshot: Snapshot) -> None:
+                for line in snapshot.lines:
+                    print(f"{title}: {line}", file=sys.stderr, flush=True)
+                say(snapshot.ended, snapshot.total, [headline(snapshot)])
+
+            yield now_and_then
         return
     from rich.console import Console
     from rich.live import Live
@@ -141,9 +152,9 @@ def watching(title: str, *, shown: bool) -> Iterator[Told | None]:
         yield told
 
 
-def headline(title: str, snapshot: Snapshot) -> str:
+def headline(snapshot: Snapshot) -> str:
     """Counts, pace and time left in one line."""
-    parts = [f"{title}: {snapshot.ended:,}/{snapshot.total:,} runs"]
+    parts = [f"{snapshot.ended:,}/{snapshot.total:,} runs"]
     for word in ("running", "elsewhere", "diverged", "failed"):
         if count := snapshot.counts.get(word):
             parts.append(f"{count:,} {word}")
@@ -152,23 +163,6 @@ def headline(title: str, snapshot: Snapshot) -> str:
     if snapshot.left:
         parts.append(f"about {duration(snapshot.left)} left")
     return "   ".join(parts)
-
-
-def _now_and_then(title: str) -> Told:
-    said = time.monotonic()
-    over = False
-
-    def told(snapshot: Snapshot) -> None:
-        nonlocal said, over
-        for line in snapshot.lines:
-            print(f"{title}: {line}", file=sys.stderr, flush=True)
-        now = time.monotonic()
-        before, over = over, snapshot.ended == snapshot.total
-        if (over and not before) or now - said >= EVERY:
-            said = now
-            print(headline(title, snapshot), file=sys.stderr, flush=True)
-
-    return told
 
 
 def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
@@ -197,5 +191,5 @@ def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
         )
     hidden = len(lines) - room
     more = [Text(f"{hidden:,} cell{'s' * (hidden > 1)} more")] if hidden > 0 else []
-    head = Text(f"{bar}  {headline(shortened(title), snapshot)}")
+    head = Text(f"{bar}  {shortened(title)}: {headline(snapshot)}")
     return Group(head, table, *more, Text(HINT, style="dim"))

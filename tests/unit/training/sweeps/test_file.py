@@ -280,10 +280,10 @@ def test_an_error_of_one_item_does_not_speak_of_commas() -> None:
 @each(
     "source, words",
     [
-        ({"baseline": {"width": True}}, "sweep.baseline.width: width is 'True'"),
-        ({"baseline": {"width": None}}, "sweep.baseline.width: width is 'None'"),
+        ({"baseline": {"width": True}}, "sweep.baseline.width: width is 'true'"),
+        ({"baseline": {"width": None}}, "sweep.baseline.width: width is 'null'"),
         ({"grid": {"widht": [1]}}, "Did you mean 'width'?"),
-        ({"baseline": {3: 4}}, "the key 3 is no text"),
+        ({"baseline": {3: 4}}, "unknown field '3'"),
         ({"baseline": {"width": {1, 2}}}, "is no text, number, list or mapping"),
         ({"seeds": object()}, "is no text, number, list or mapping"),
         ([], "no runs"),

@@ -21,16 +21,16 @@ def snapshot(*cells: Line, done: int = 0, lines: Sequence[str] = (), **more: int
 
 
 def test_the_headline_says_what_there_is() -> None:
-    assert headline("two", snapshot()) == "two: 0/8 runs"
+    assert headline(snapshot()) == "0/8 runs"
     now = snapshot(done=2, diverged=1, failed=1, elsewhere=2)._replace(rate=1840.2, left=192.0)
-    assert headline("two", now).split("   ")[:4] == [
-        "two: 4/8 runs",
+    assert headline(now).split("   ")[:4] == [
+        "4/8 runs",
         "2 elsewhere",
         "1 diverged",
         "1 failed",
     ]
-    assert "1,840 " in headline("two", now)
-    assert "3:12" in headline("two", now)
+    assert "1,840 " in headline(now)
+    assert "3:12" in headline(now)
 
 
 def test_the_table_fits_the_terminal_and_shows_first_what_is_trained() -> None:
@@ -70,14 +70,8 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
         told(snapshot(FULL._replace(running=4)))
         told(snapshot(lines=["worker 1 was lost"]))
         assert "worker 1 was lost" in capsys.readouterr().err
-        monkeypatch.setattr("separatrix.training.sweeps.live.EVERY", 0.0)
+        monkeypatch.setattr("separatrix.core.progress.EVERY", 0.0)
         told(snapshot(best, GDN._replace(running=4), done=4))
         assert "two: 4/8 runs   4 running\n" in capsys.readouterr().err
-        monkeypatch.setattr("separatrix.training.sweeps.live.EVERY", 60.0)
-        over = snapshot(best, GDN, done=8)
-        told(over)
-        told(over)
-        (ended,) = capsys.readouterr().err.splitlines()
-        assert ended == "two: 8/8 runs"
     with watching("two", shown=False) as told:
         assert told is None

@@ -6,15 +6,20 @@ compute it anywhere, and again wherever a worker was lost.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import Any, Generic, Self, TypeVar
 
 from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.training.packs import Slice, Update
 
+Argument = TypeVar("Argument")
+Value = TypeVar("Value")
 Work = Callable[[Slice], Update]
 """What a worker does with a slice; picklable, so a function of a module."""
 
@@ -77,6 +82,84 @@ class Engine(ABC):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+@dataclass(eq=False)
+class Worker:
+    """One that computes, one thing after the other."""
+
+    handle: Any
+    place: Any
+    """Where it is: its number on this machine, its node of a cluster."""
+    ready: bool = False
+    ticket: int | None = None
+    """Of what it computes."""
+    kind: str = ""
+    """Of what it did last, whose models are in its memory."""
+
+
+class Crew(ABC, Generic[Argument, Value]):
+    """Workers, wherever they are, and what waits for one."""
+
+    def __init__(self) -> None:
+        self.crew: list[Worker] = []
+        self._queue: deque[tuple[int, str, Argument]] = deque()
+        self._tickets = count(1)
+        self._back: list[tuple[int, Value | Lost]] = []
+
+    @abstractmethod
+    def send(self, worker: Worker, argument: Argument) -> None:
+        """Has a worker compute something."""
+
+    @abstractmethod
+    def listen(self, timeout: float) -> None:
+        """Takes in what workers say, or nothing in that time: `came` and `lost`."""
+
+    def submit(self, argument: Argument, /, kind: str = "") -> int:
+        """A ticket for what will come back. A worker that did this `kind` last is preferred."""
+        ticket = next(self._tickets)
+        self._queue.append((ticket, kind, argument))
+        self.give()
+        return ticket
+
+    def wait(self, timeout: float) -> list[tuple[int, Value | Lost]]:
+        """What has come back, by ticket: what was computed, or how its worker ended. At the latest
+        after `timeout` seconds. Raises EngineError when workers cannot even start.
+        """
+        end = time.monotonic() + timeout
+        while not self._back:
+            left = max(0.0, end - time.monotonic())
+            self.listen(left)
+            self.give()
+            if not left:
+                break
+        back, self._back = self._back, []
+        return back
+
+    def came(self, worker: Worker, value: Value) -> None:
+        """A worker has computed what it had."""
+        if worker.ticket is not None:
+            self._back.append((worker.ticket, value))
+        worker.ticket = None
+
+    def lost(self, worker: Worker, reason: str) -> None:
+        """A worker is gone, with what it was at."""
+        self.crew.remove(worker)
+        if worker.ticket is not None:
+            self._back.append((worker.ticket, Lost(reason)))
+
+    def give(self) -> None:
+        """Hands out what is queued."""
+        free = [worker for worker in self.crew if worker.ready and worker.ticket is None]
+        while self._queue and free:
+            ticket, kind, argument = self._queue.popleft()
+            kinds = {other for _, other, _ in self._queue}
+            at_hand = next((worker for worker in free if worker.kind == kind), None)
+            # what another in the queue was done by is left to it
+            worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
+            free.remove(worker)
+            worker.ticket, worker.kind = ticket, kind
+            self.send(worker, argument)
 
 
 def attempted(work: Work, piece: Slice) -> Update | Failed:

@@ -11,30 +11,26 @@ import pickle
 import signal
 import subprocess
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import Generic, TypeVar
 
 from separatrix.core.errors import EngineError, SizeError, first_line
 from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import (
+    Argument,
+    Crew,
     Engine,
     Failed,
-    Lost,
-    Result,
+    Value,
     Work,
+    Worker,
     attempted,
     described,
 )
 from separatrix.training.sweeps.engines.child import started
-
-Argument = TypeVar("Argument")
-Value = TypeVar("Value")
 
 STARTS = 3
 """Workers in a row that may die before they are ready."""
@@ -52,9 +48,9 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class Processes(Generic[Argument, Value]):
+class Processes(Crew[Argument, Value]):
     """At most `most` processes that compute `function`, each after `first`; both picklable. They
-    start when there is something to do.
+    start when there is something to do. What `function` raises comes back as it is.
     """
 
     def __init__(
@@ -64,139 +60,96 @@ class Processes(Generic[Argument, Value]):
         *,
         first: Callable[[], None] | None = None,
     ) -> None:
+        super().__init__()
         most = cores() if most is None else most
         # a bool is an int to isinstance, but no number of processes
         if type(most) is not int or most < 1:
             raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
         self.most = most
         self._opening = pickle.dumps((function, first))
-        self._workers: list[_Worker] = []
-        self._queue: deque[tuple[int, str, Argument]] = deque()
-        self._tickets = count(1)
-        self._back: list[tuple[int, Value | Exception | Lost]] = []
         self._unready = 0
-
-    def submit(self, argument: Argument, /, kind: str = "") -> int:
-        """A ticket for what will come back. A worker that did this `kind` last is preferred."""
-        ticket = next(self._tickets)
-        self._queue.append((ticket, kind, argument))
-        self._give()
-        return ticket
-
-    def wait(self, timeout: float) -> Sequence[tuple[int, Value | Exception | Lost]]:
-        """What has come back, by ticket: what the function returned or raised, or how its process
-        ended. At the latest after `timeout` seconds.
-
-        Raises EngineError when workers cannot even start.
-        """
-        end = time.monotonic() + timeout
-        while not self._back:
-            left = max(0.0, end - time.monotonic())
-            by_connection = {worker.connection: worker for worker in self._workers}
-            # without workers it sleeps
-            for connection in wait(list(by_connection), left):
-                assert isinstance(connection, Connection)
-                self._read(by_connection[connection])
-            self._give()
-            if not left:
-                break
-        back, self._back = self._back, []
-        return back
 
     def placed(self, argument: Argument, worker: int) -> Argument:
         """The argument for the worker of this number."""
         return argument
 
+    def send(self, worker: Worker, argument: Argument) -> None:
+        _send(worker, pickle.dumps(self.placed(argument, worker.place)))
+
+    def listen(self, timeout: float) -> None:
+        by_connection = {worker.handle[1]: worker for worker in self.crew}
+        # without workers it sleeps
+        for connection in wait(list(by_connection), timeout):
+            assert isinstance(connection, Connection)
+            self._read(by_connection[connection])
+
     def close(self) -> None:
         """Ends every process, whatever it is doing."""
-        workers, self._workers = self._workers, []
+        workers, self.crew = self.crew, []
         self._queue.clear()
         self._back.clear()
         for worker in workers:
-            worker.process.terminate()
+            worker.handle[0].terminate()
         end = time.monotonic() + PATIENCE
         for worker in workers:
-            worker.gone(max(0.05, end - time.monotonic()))
+            _gone(worker, max(0.05, end - time.monotonic()))
 
-    def _read(self, worker: _Worker) -> None:
+    def _read(self, worker: Worker) -> None:
         try:
-            good, value = pickle.loads(worker.connection.recv_bytes())
+            good, value = pickle.loads(worker.handle[1].recv_bytes())
         except (EOFError, OSError):
-            self._bury(worker)
-            return
-        if worker.ticket is not None:
-            self._back.append((worker.ticket, value))
-            worker.ticket = None
-        elif good:
-            worker.ready = True
-            self._unready = 0
-        else:
-            self._bury(worker)
-            raise EngineError(
-                f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
-            )
-
-    def _bury(self, worker: _Worker) -> None:
-        """A worker that is gone: what it was at is told; a new one comes when there is need."""
-        self._workers.remove(worker)
-        reason = worker.gone(PATIENCE)
-        if worker.ticket is not None:
-            self._back.append((worker.ticket, Lost(reason)))
-        elif not worker.ready:
-            self._unready += 1
+            # a new one comes when there is need
+            reason = _gone(worker, PATIENCE)
+            self.lost(worker, reason)
+            self._unready += not worker.ready
             if self._unready >= STARTS:
                 raise EngineError(
                     f"worker processes do not start: {reason}, {STARTS} times in a row; what they"
                     " printed stands above"
-                )
+                ) from None
+            return
+        if worker.ready:
+            self.came(worker, value)
+            return
+        self._unready = 0
+        worker.ready = good
+        if not good:
+            self.lost(worker, _gone(worker, PATIENCE))
+            raise EngineError(
+                f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
+            )
 
-    def _give(self) -> None:
+    def give(self) -> None:
         """Hands out what is queued, and starts workers for the rest."""
-        free = [worker for worker in self._workers if worker.ready and worker.ticket is None]
-        while self._queue and free:
-            ticket, kind, argument = self._queue.popleft()
-            kinds = {other for _, other, _ in self._queue}
-            at_hand = next((worker for worker in free if worker.kind == kind), None)
-            # what another in the queue was done by is left to it
-            worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
-            free.remove(worker)
-            worker.ticket, worker.kind = ticket, kind
-            worker.send(pickle.dumps(self.placed(argument, worker.number)))
-        starting = sum(not worker.ready for worker in self._workers)
-        numbers = iter(set(range(self.most)) - {worker.number for worker in self._workers})
-        for _ in range(min(len(self._queue) - starting, self.most - len(self._workers))):
-            self._workers.append(worker := _Worker(next(numbers)))
-            worker.send(self._opening)
+        super().give()
+        starting = sum(not worker.ready for worker in self.crew)
+        numbers = iter(set(range(self.most)) - {worker.place for worker in self.crew})
+        for _ in range(min(len(self._queue) - starting, self.most - len(self.crew))):
+            process = started("separatrix.training.sweeps.engines.child", THREADS)
+            self.crew.append(worker := Worker(process, next(numbers)))
+            _send(worker, self._opening)
 
 
-class _Worker:
-    """One process, and the socket to it."""
+def _send(worker: Worker, data: bytes) -> None:
+    # that it is gone is heard at the next wait
+    with suppress(BrokenPipeError, ConnectionResetError):
+        worker.handle[1].send_bytes(data)
 
-    def __init__(self, number: int) -> None:
-        self.process, self.connection = started("separatrix.training.sweeps.engines.child", THREADS)
-        self.number = number
-        self.ready = False
-        self.ticket: int | None = None
-        self.kind = ""
 
-    def send(self, data: bytes) -> None:
-        # that it is gone is heard at the next wait
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send_bytes(data)
-
-    def gone(self, patience: float) -> str:
-        """How the process ended; one that does not end within `patience` seconds is killed."""
-        self.connection.close()
-        try:
-            code = self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        if code >= 0:
-            return f"worker process {self.process.pid} ended with exit code {code}"
-        known = {number.value: number.name for number in signal.Signals}
-        by = known.get(-code, f"signal {-code}")
-        return f"worker process {self.process.pid} was killed by {by}"
+def _gone(worker: Worker, patience: float) -> str:
+    """How its process ended; one that does not end within `patience` seconds is killed."""
+    process, connection = worker.handle
+    connection.close()
+    try:
+        code = process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    if code >= 0:
+        return f"worker process {process.pid} ended with exit code {code}"
+    known = {number.value: number.name for number in signal.Signals}
+    by = known.get(-code, f"signal {-code}")
+    return f"worker process {process.pid} was killed by {by}"
 
 
 class LocalEngine(Processes[Slice, Update | Failed], Engine):
@@ -225,11 +178,8 @@ class LocalEngine(Processes[Slice, Update | Failed], Engine):
     def placed(self, argument: Slice, worker: int) -> Slice:
         return replace(argument, device=self._devices[worker % len(self._devices)])
 
-    def wait(self, timeout: float) -> list[tuple[int, Result]]:
-        return [
-            (ticket, Failed(described(back)) if isinstance(back, Exception) else back)
-            for ticket, back in super().wait(timeout)
-        ]
+    def came(self, worker: Worker, value: Update | Failed | Exception) -> None:
+        super().came(worker, Failed(described(value)) if isinstance(value, Exception) else value)
 
 
 def devices(device: str) -> list[str]:

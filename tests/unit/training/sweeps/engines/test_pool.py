@@ -127,10 +127,10 @@ def test_a_death_is_told_and_closing_drops_what_runs() -> None:
     processes.submit(1)
     assert list(collected(processes, 1).values()) == [1]
     processes.submit("sleep")
-    (worker,) = processes._workers
+    (worker,) = processes.crew
     processes.close()
     processes.close()
-    assert worker.process.returncode == -signal.SIGTERM
+    assert worker.handle[0].returncode == -signal.SIGTERM
 
 
 @pytest.mark.slow  # several processes
@@ -162,9 +162,9 @@ from separatrix.training.sweeps.engines.pool import Processes
 processes = Processes(time.sleep, 2)
 processes.submit(60)
 processes.submit(60)
-while not all(worker.ready for worker in processes._workers) or len(processes._workers) < 2:
+while not all(worker.ready for worker in processes.crew) or len(processes.crew) < 2:
     processes.wait(0.1)
-print(*(worker.process.pid for worker in processes._workers), flush=True)
+print(*(worker.handle[0].pid for worker in processes.crew), flush=True)
 processes.wait(60)
 """
 
