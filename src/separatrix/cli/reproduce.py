@@ -36,7 +36,7 @@ from separatrix.tasks import parse_task
 from separatrix.training.alone import saved
 from separatrix.training.packs import Pack
 from separatrix.training.record import measurement
-from separatrix.training.sweeps.engines.base import Lost
+from separatrix.training.sweeps.engines.base import Failed, Lost
 from separatrix.training.sweeps.engines.pool import Processes
 
 
@@ -250,11 +250,9 @@ def run_jobs(
     return results
 
 
-def _result(job: Job, back: Envelopes | Exception | Lost) -> Envelopes:
-    if isinstance(back, Exception):
-        raise back
-    if isinstance(back, Lost):
-        raise EngineError(
-            f"{job.title}: {back.reason}; what is done is saved, and the same command goes on"
-        )
+def _result(job: Job, back: Envelopes | Failed | Lost) -> Envelopes:
+    if isinstance(back, Failed | Lost):
+        why = back.error if isinstance(back, Failed) else back.reason
+        said = f"{job.title}: {why}; what is done is saved, and the same command goes on"
+        raise EngineError(said)
     return back

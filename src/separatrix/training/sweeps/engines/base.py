@@ -105,7 +105,7 @@ class Crew(ABC, Generic[Argument, Value]):
         self.crew: list[Worker] = []
         self._queue: deque[tuple[int, str, Argument]] = deque()
         self._tickets = count(1)
-        self._back: list[tuple[int, Value | Lost]] = []
+        self._back: list[tuple[int, Value | Failed | Lost]] = []
 
     @abstractmethod
     def send(self, worker: Worker, argument: Argument) -> None:
@@ -122,9 +122,9 @@ class Crew(ABC, Generic[Argument, Value]):
         self.give()
         return ticket
 
-    def wait(self, timeout: float) -> list[tuple[int, Value | Lost]]:
-        """What has come back, by ticket: what was computed, or how its worker ended. At the latest
-        after `timeout` seconds. Raises EngineError when workers cannot even start.
+    def wait(self, timeout: float) -> list[tuple[int, Value | Failed | Lost]]:
+        """What has come back, by ticket, after `timeout` seconds at the latest. Raises EngineError
+        where no worker can be had any more.
         """
         end = time.monotonic() + timeout
         while not self._back:
@@ -136,7 +136,7 @@ class Crew(ABC, Generic[Argument, Value]):
         back, self._back = self._back, []
         return back
 
-    def came(self, worker: Worker, value: Value) -> None:
+    def came(self, worker: Worker, value: Value | Failed) -> None:
         """A worker has computed what it had."""
         if worker.ticket is not None:
             self._back.append((worker.ticket, value))
@@ -162,8 +162,8 @@ class Crew(ABC, Generic[Argument, Value]):
             self.send(worker, argument)
 
 
-def attempted(work: Work, piece: Slice) -> Update | Failed:
-    """What a worker does: the slice's update, or why the work raised, in one line."""
+def attempted(work: Callable[[Argument], Value], piece: Argument) -> Value | Failed:
+    """What a worker does: its work, or why that raised, in one line."""
     try:
         return work(piece)
     except SeparatrixError as error:

@@ -6,19 +6,17 @@ of what it is sent, one thing after the other, on one thread.
 from __future__ import annotations
 
 import os
-import pickle
 import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from typing import Any
 
 from separatrix.core.errors import EngineError
+from separatrix.training.sweeps.engines.base import attempted
 
 LOOKS = 1.0
 """Seconds between two looks whether the parent is still there."""
@@ -85,34 +83,14 @@ def main(descriptor: int, parent: int) -> None:
 
 
 def _serve(connection: Connection) -> None:
-    function, first = pickle.loads(connection.recv_bytes())
-    try:
-        if first is not None:
-            first()
-    except Exception as error:
-        connection.send((False, error))
-        return
+    function, first = connection.recv()
+    if first is not None:
+        first()
     if "torch" in sys.modules:
         import torch
 
         torch.set_num_threads(1)
-    connection.send((True, None))
+    # ready
+    connection.send(None)
     while True:
-        argument = connection.recv_bytes()
-        try:
-            _send(connection, True, function(pickle.loads(argument)))
-        except Exception as error:
-            # the trace itself does not travel
-            error.add_note("".join(traceback.format_exception(error)))
-            _send(connection, False, error)
-
-
-def _send(connection: Connection, good: bool, value: Any) -> None:
-    try:
-        data = pickle.dumps((good, value))
-        if not good:
-            # an error whose class takes other arguments cannot be read back
-            pickle.loads(data)
-    except Exception as error:
-        data = pickle.dumps((False, RuntimeError(f"{type(value).__name__} not sent: {error}")))
-    connection.send_bytes(data)
+        connection.send(attempted(function, connection.recv()))

@@ -7,28 +7,23 @@ They are started anew, not forked, and do not run the user's script again: it ne
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from multiprocessing.connection import Connection, wait
 
-from separatrix.core.errors import EngineError, SizeError, first_line
+from separatrix.core.errors import EngineError, SizeError
 from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import (
     Argument,
     Crew,
     Engine,
-    Failed,
     Value,
     Work,
     Worker,
-    attempted,
-    described,
 )
 from separatrix.training.sweeps.engines.child import started
 
@@ -50,7 +45,7 @@ def cores() -> int:
 
 class Processes(Crew[Argument, Value]):
     """At most `most` processes that compute `function`, each after `first`; both picklable. They
-    start when there is something to do. What `function` raises comes back as it is.
+    start when there is something to do.
     """
 
     def __init__(
@@ -66,7 +61,7 @@ class Processes(Crew[Argument, Value]):
         if type(most) is not int or most < 1:
             raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
         self.most = most
-        self._opening = pickle.dumps((function, first))
+        self._opening = function, first
         self._unready = 0
 
     def placed(self, argument: Argument, worker: int) -> Argument:
@@ -74,7 +69,7 @@ class Processes(Crew[Argument, Value]):
         return argument
 
     def send(self, worker: Worker, argument: Argument) -> None:
-        _send(worker, pickle.dumps(self.placed(argument, worker.place)))
+        _send(worker, self.placed(argument, worker.place))
 
     def listen(self, timeout: float) -> None:
         by_connection = {worker.handle[1]: worker for worker in self.crew}
@@ -96,7 +91,7 @@ class Processes(Crew[Argument, Value]):
 
     def _read(self, worker: Worker) -> None:
         try:
-            good, value = pickle.loads(worker.handle[1].recv_bytes())
+            value = worker.handle[1].recv()
         except (EOFError, OSError):
             # a new one comes when there is need
             reason = _gone(worker, PATIENCE)
@@ -110,14 +105,7 @@ class Processes(Crew[Argument, Value]):
             return
         if worker.ready:
             self.came(worker, value)
-            return
-        self._unready = 0
-        worker.ready = good
-        if not good:
-            self.lost(worker, _gone(worker, PATIENCE))
-            raise EngineError(
-                f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
-            )
+        self._unready, worker.ready = 0, True
 
     def give(self) -> None:
         """Hands out what is queued, and starts workers for the rest."""
@@ -130,10 +118,10 @@ class Processes(Crew[Argument, Value]):
             _send(worker, self._opening)
 
 
-def _send(worker: Worker, data: bytes) -> None:
+def _send(worker: Worker, what: object) -> None:
     # that it is gone is heard at the next wait
     with suppress(BrokenPipeError, ConnectionResetError):
-        worker.handle[1].send_bytes(data)
+        worker.handle[1].send(what)
 
 
 def _gone(worker: Worker, patience: float) -> str:
@@ -152,7 +140,7 @@ def _gone(worker: Worker, patience: float) -> str:
     return f"worker process {process.pid} was killed by {by}"
 
 
-class LocalEngine(Processes[Slice, Update | Failed], Engine):
+class LocalEngine(Processes[Slice, Update], Engine):
     """Processes of this machine. On `cuda` they share its devices in turn, one each unless
     `processes` says otherwise.
 
@@ -165,8 +153,7 @@ class LocalEngine(Processes[Slice, Update | Failed], Engine):
         self._devices = devices(device)
         if processes is None and self._devices != ["cpu"]:
             processes = len(self._devices)
-        function = partial(attempted, work or train)
-        super().__init__(function, processes, first=None if work else load)
+        super().__init__(work or train, processes, first=None if work else load)
 
     @property
     def workers(self) -> int:
@@ -177,9 +164,6 @@ class LocalEngine(Processes[Slice, Update | Failed], Engine):
 
     def placed(self, argument: Slice, worker: int) -> Slice:
         return replace(argument, device=self._devices[worker % len(self._devices)])
-
-    def came(self, worker: Worker, value: Update | Failed | Exception) -> None:
-        super().came(worker, Failed(described(value)) if isinstance(value, Exception) else value)
 
 
 def devices(device: str) -> list[str]:

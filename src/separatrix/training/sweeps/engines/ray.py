@@ -21,7 +21,7 @@ from typing import Any
 from separatrix.core.errors import EngineError, MissingExtraError, SpecError
 from separatrix.core.evidence.canonical import code_version
 from separatrix.training.packs import Slice, Update
-from separatrix.training.sweeps.engines.base import Crew, Engine, Failed, Lost, Work, Worker
+from separatrix.training.sweeps.engines.base import Crew, Engine, Lost, Work, Worker
 from separatrix.training.sweeps.engines.child import started
 from separatrix.training.sweeps.engines.pool import train
 from separatrix.training.sweeps.engines.ray_driver import GOES_ON, QUIET, Job
@@ -73,7 +73,7 @@ def _found() -> str:
         ) from None
 
 
-class RayEngine(Crew[Slice, Update | Failed], Engine):
+class RayEngine(Crew[Slice, Update], Engine):
     """Workers on all nodes of a Ray cluster, one for each CPU (for "cuda", for each GPU); nodes may
     come and go.
     """
