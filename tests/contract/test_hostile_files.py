@@ -36,7 +36,7 @@ from separatrix.core.numbers.wilson import wilson
 from separatrix.models.model import Model
 from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.record import measurement
+from separatrix.training.alone import measurement
 
 EVA = parse_task("eva:n=4,V=4")
 SMALL = "full @ heads=1, head_dim=4"

@@ -21,7 +21,7 @@ from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, enveloped, from_envelope
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
-from separatrix.training.record import measurement
+from separatrix.training.alone import measurement
 
 RUN = sx.Run(
     architecture="full @ heads=1, head_dim=4",

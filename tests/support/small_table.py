@@ -13,7 +13,7 @@ from separatrix.models.model import build
 from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.training.record import measurement
+from separatrix.training.alone import measurement
 from support.outcomes import singly
 
 KIND = Kind(

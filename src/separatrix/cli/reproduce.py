@@ -33,9 +33,8 @@ from separatrix.models.model import Model
 from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.training.alone import saved
+from separatrix.training.alone import measurement, saved
 from separatrix.training.packs import Pack
-from separatrix.training.record import measurement
 from separatrix.training.sweeps.engines.base import Failed, Lost
 from separatrix.training.sweeps.engines.pool import Processes
 

@@ -5,7 +5,7 @@ it saves what it has done, and goes on from there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,13 +16,26 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, enveloped
 from separatrix.models.model import Model
 from separatrix.models.stored.description import CONFIG, description
+from separatrix.models.stored.record import measured, tests
 from separatrix.models.stored.run import Run
 from separatrix.models.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.models.stored.weights import weight_bytes
+from separatrix.theory.fails.a_accuracy import check_answers
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
-from separatrix.training.record import measurement
 from separatrix.training.sweeps.processes import Stopping
+
+
+def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
+    """The record of several seeds of one run, held to Theorem A: `measured`. Raises CheckFailed,
+    too, for an accuracy that no weights can have.
+    """
+    record = measured(run, outcomes)
+    for several in zip(*(tests(run, outcome) for outcome in outcomes), strict=True):
+        pairs = [(one.right, one.due) for one in several]
+        check_answers(run.stack, several[0].task, pairs, run.tested)
+    return record
+
 
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""

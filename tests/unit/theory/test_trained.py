@@ -22,8 +22,7 @@ from separatrix.models.stored.run import Run
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
 from separatrix.theory.fails.a_accuracy import check_trained, trained_ceiling
-from separatrix.training.alone import train
-from separatrix.training.record import measurement
+from separatrix.training.alone import measurement, train
 
 TINY = Architecture.parse("linear @ heads=1, head_dim=1")
 """64 bits: two fp32 numbers."""

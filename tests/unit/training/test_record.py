@@ -23,7 +23,7 @@ from separatrix.models.model import parameter_count, trained_config
 from separatrix.models.stored.accuracy import prompt_stream
 from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
-from separatrix.training.record import measurement
+from separatrix.training.alone import measurement
 from separatrix.training.stream import TRAINING
 
 RUN = Run(

@@ -235,12 +235,14 @@ def _from_python(value: object, where: str) -> Node:
     """The tree of Python data: mappings, lists, texts and numbers. Raises SpecError for others."""
 
     def plain(other: Any) -> Any:
-        # arrays of numpy and its numbers, and ranges
         if isinstance(other, Mapping):
             return dict(other)
-        if hasattr(other, "tolist") or isinstance(other, Sequence):
-            return other.tolist() if hasattr(other, "tolist") else list(other)
-        raise TypeError(f"{repr(other)[:MOST_SHOWN]} is no text, number, list or mapping")
+        if isinstance(other, Sequence):
+            return list(other)
+        if not hasattr(other, "tolist"):
+            raise TypeError(f"{repr(other)[:MOST_SHOWN]} is no text, number, list or mapping")
+        # arrays of numpy, and its numbers
+        return other.tolist()
 
     try:
         # JSON is YAML

@@ -14,7 +14,7 @@ from typing import Any
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.models.stored.run import Run
-from separatrix.training.packs import Pack, packed, remaining
+from separatrix.training.packs import Pack, remaining
 from separatrix.training.sweeps.engines.base import Engine
 from separatrix.training.sweeps.engines.pool import cores
 from separatrix.training.sweeps.file import Sweep, python_sweep, read_sweep
@@ -73,14 +73,14 @@ def sweep(
             kept.retry(keys)
         if fresh:
             kept.renew(keys)
-        ended = kept.ended(keys)
+        ended, begun = progress(kept, wanted)
         if show:
             _say(kept, wanted, len(ended))
         if len(ended) < len(keys):
             with opened() as there, watching(wanted.name, shown=show) as told:
                 run_sweep(
                     kept,
-                    to_do(kept, wanted, ended, device=device, least=there.workers),
+                    remaining(wanted.runs, ended, begun, device=device, least=there.workers),
                     there,
                     owner=owner,
                     slice_seconds=slice_seconds,
@@ -106,13 +106,20 @@ def planned(
     wanted = read(source, name)
     many = workers or cores()
     ended: set[str] = set()
+    begun: list[Pack] = []
     if Path(store).exists():
         with Store.read(store) as kept:
-            ended = kept.ended([run.key for run in wanted.runs])
-            packs = to_do(kept, wanted, ended, device=device, least=many)
-    else:
-        packs = packed(wanted.runs, device=device, least=many)
+            ended, begun = progress(kept, wanted)
+    packs = remaining(wanted.runs, ended, begun, device=device, least=many)
     return plan(wanted, packs, ended, workers=many, device=device)
+
+
+def progress(store: Store, wanted: Sweep) -> tuple[set[str], list[Pack]]:
+    """The runs of a sweep that have ended, and the packs with a checkpoint that are still to train:
+    these stay as they were.
+    """
+    ended = store.ended([run.key for run in wanted.runs])
+    return ended, store.packs([run.key for run in wanted.runs if run.key not in ended])
 
 
 def read(source: Source, name: str = "") -> Sweep:
@@ -137,12 +144,6 @@ def imported(modules: Sequence[str]) -> tuple[str, ...]:
     for name in found:
         import_module(name)
     return found
-
-
-def to_do(store: Store, wanted: Sweep, ended: set[str], *, device: str, least: int) -> list[Pack]:
-    """The packs that are still to train, those with a checkpoint as they were."""
-    missing = [run.key for run in wanted.runs if run.key not in ended]
-    return remaining(wanted.runs, ended, store.packs(missing), device=device, least=least)
 
 
 def _say(store: Store, wanted: Sweep, ended: int) -> None:

@@ -15,7 +15,7 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, enveloped, from_envelope
 from separatrix.core.numbers.wilson import wilson
 from separatrix.models.stored.run import Run
-from separatrix.training.record import measurement
+from separatrix.training.alone import measurement
 
 RUN = Run(
     architecture="full @ heads=1, head_dim=4",
