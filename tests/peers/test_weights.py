@@ -109,6 +109,10 @@ SMALL: dict[str, dict[str, Any]] = {
         **json.loads(tiny("gemma4_text").to_json_string(use_diff=False)),
         **{"use_double_wide_mlp": True, "num_kv_shared_layers": 3},
     },
+    "xlstm, MLPs of any width": {
+        **json.loads(tiny("xlstm").to_json_string(use_diff=False)),
+        **{"ffn_round_up_to_multiple_of": 1, "ffn_proj_factor": 2.68},
+    },
     "gemma, tied": {
         **{"model_type": "gemma", "hidden_size": 32, "intermediate_size": 80, "head_dim": 8},
         **{"num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1},

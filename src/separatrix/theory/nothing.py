@@ -278,10 +278,10 @@ def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Wo
         return placed
     windows = all(reader.window is not None for reader in found.values())
     who = "windows" if windows else "layers that read"
-    reached = f"its {who} multiply up to {product - 1:,} letters by their offsets"
+    reached = f"its {who} are known to multiply {product - 1:,} letters by their offsets"
     if placed is not None:
         return _lack(f"{reached}; {placed.why}", placed.short)
-    return _lack(reached, f"product of its layers ends at {product - 1:,}")
+    return _lack(reached, f"weights are known up to n = {product - 1:,}")
 
 
 def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:

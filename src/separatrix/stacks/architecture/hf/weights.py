@@ -414,7 +414,7 @@ class _Widths(NamedTuple):
             factor = fields.value("ffn_proj_factor")
             if type(factor) not in (int, float) or not 0 < factor <= LARGEST:
                 raise fields.wrong("ffn_proj_factor", "be a positive number")
-            dense = -(-Fraction(str(factor)) * width // step) * step
+            dense = -(-int(Fraction(str(factor)) * width) // step) * step
         own = size("moe_intermediate_size")
         # of a type that is not counted, whichever there is
         hidden = wide if "wide" in words or (own is None and not words) else own

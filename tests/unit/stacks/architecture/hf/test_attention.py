@@ -15,6 +15,7 @@ from support.hf_attention_configs import (
     DEEPSEEK_V4,
     DEEPSEEK_V4_TYPED,
     EXAONE,
+    FALCON,
     GEMMA3,
     GEMMA3N,
     GEMMA4,
@@ -332,6 +333,11 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         (
             LLAMA | {"mamba_d_state": 16},
             "'mamba_d_state'",
+        ),
+        # its class keeps keys of all heads there
+        (
+            FALCON | {"new_decoder_architecture": False, "multi_query": False},
+            "'num_kv_heads' is 2, but num_attention_heads is 6",
         ),
         (LLAMA | {"hidden_size": 97}, "hidden_size / num_attention_heads is 97 / 6"),
         (LLAMA | {"num_key_value_heads": 4}, "does not divide"),
