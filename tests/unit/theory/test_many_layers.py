@@ -261,9 +261,9 @@ def test_larger_last_functions_fail_as_well() -> None:
 @pytest.mark.parametrize("size", [(100, 2, 2), (10**6, 10**6, 1), (10**14, 1, 2)])
 def test_where_nothing_is_searched_for(size: tuple[int, ...]) -> None:
     """The last function has fewer entries than the conditions ask of it."""
-    assert TheoremVII().surely_silent(Sizes((300, 300, 300), (0,) * 4, (0,) * 3), size)
-    p = closed_form(300)
-    assert not TheoremVII().surely_silent(Sizes((300, 300, 300), (0,) * 4, (0,) * 3), p.size)
+    assert TheoremVII().surely_silent(Sizes((3000, 3000, 3000), (0,) * 4, (0,) * 3), size)
+    p = closed_form(3000)
+    assert not TheoremVII().surely_silent(Sizes((3000, 3000, 3000), (0,) * 4, (0,) * 3), p.size)
 
 
 def test_the_closed_form_speaks_of_three_layers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
