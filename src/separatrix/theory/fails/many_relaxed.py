@@ -77,7 +77,6 @@ class RelaxedSearch(Search[Parameters]):
             # at a task's own size a single bit decides: strides shrink to single units
             fine=1e-3 if self.size is None else 0.0,
             near=2,
-            width=0.05 if self.first and self.size is None else 0.3,
         )
 
     def choice(self, point: Sequence[N]) -> Choice[N]:

@@ -28,6 +28,8 @@ Value = Callable[[Point], float]
 
 _GENERATIONS = 120
 _STALLED = 10
+_WIDTH = 0.3
+"""Steps that evolution begins with, in e-folds."""
 _SWEEPS = 5
 """As often all moves of one length are tried."""
 
@@ -41,8 +43,7 @@ def spread(low: float, high: float, rng: Random) -> float:
 class Grid:
     """Points whose coordinates are integers between `low` and `high`, and how finely they are
     searched: until gains are a smaller part of the value than `alike` (evolution) or `flat`
-    (descent, strides shorter than `fine`), and `near` units to each side at the end. Evolution
-    begins with steps of about `width` e-folds.
+    (descent, strides shorter than `fine`), and `near` units to each side at the end.
     """
 
     low: Point
@@ -51,7 +52,6 @@ class Grid:
     flat: float = 1e-11
     fine: float = 1e-6
     near: int = 64
-    width: float = 0.3
 
     @property
     def empty(self) -> bool:
@@ -92,7 +92,7 @@ def evolve(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Poin
     known: dict[Point, float] = {}
     mean = grid.logs(start)
     shape = [[float(i == j) for j in range(d)] for i in range(d)]
-    width, best, least, stalled = grid.width, start, value(start), 0
+    width, best, least, stalled = _WIDTH, start, value(start), 0
     for _ in range(_GENERATIONS):
         if least <= enough:
             break
