@@ -32,26 +32,25 @@ b = sigmoid(0) = 1/2 and softplus(0) = ln 2; a bias of -32 or 32 makes a decay 1
 Behind a convolution with SiLU keys and queries are 8 times as large, as silu(8) is almost 8, and
 bits +-1.278, where silu is 0.9996 or, at its lowest, -0.2784: that is what arrives instead of +-1.
 Behind a norm a bit of +1 becomes the root of e/bits, of e dimensions, or more, and one of -1 that
-times -0.2784, or less. A gate is silu(8) or sigmoid(8) at the last token.
+times -0.2784, or less. A gate is silu(8) or sigmoid(8) at the last token. What arrives of a bit is
+read off the layer itself, and sets the output map's factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import cos, exp, log, log1p, sqrt
+from copy import deepcopy
 
 import torch
 from torch import Tensor
 
 from separatrix.constructions.parts.built import Spaces, mixer_at, pick, put
 from separatrix.constructions.parts.readers import settle, write_norms
-from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
-from separatrix.mixers.decayed import BASE, GLAMixer, HGRN2Mixer, RetNetMixer
+from separatrix.mixers.decayed import GLAMixer, HGRN2Mixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Place
@@ -60,22 +59,10 @@ FAR = 8.0
 """Where silu is the identity, and 0 on the other side, up to 1/300."""
 TURN = 1.278
 """silu is smallest at -TURN."""
-ON = TURN / (1 + exp(-TURN))
-OFF = ON - TURN
-"""silu(TURN) and silu(-TURN)."""
 KEEP = 32.0
 SATURATED = 128.0
 STEEP = 2.0**40
 TAYLOR = 2.0**10
-LN2 = log(2.0)
-
-
-@dataclass(frozen=True)
-class Handed:
-    """What arrives: `high` for a bit of +1, `low` for one of -1, before the output map."""
-
-    low: float
-    high: float
 
 
 def write_carrier(model: Model, place: Place, space: Spaces, source: slice, target: slice) -> float:
@@ -84,19 +71,37 @@ def write_carrier(model: Model, place: Place, space: Spaces, source: slice, targ
     """
     mixer = mixer_at(model, place)
     assert isinstance(mixer, Mixer)
-    handed = FORMS.get(mixer.mechanism.name, _matrix)(mixer, space, source)
-    factor = 2 / (handed.high - handed.low)
+    FORMS.get(mixer.mechanism.name, _matrix)(mixer, space, source)
+    put(mixer.get_parameter("o.weight"), target)
+    low, high = _arriving(mixer, space, source, target)
+    factor = 2 / (high - low)
     put(mixer.get_parameter("o.weight"), target, factor=factor)
-    return factor * (handed.high + handed.low) / 2
+    return factor * (high + low) / 2
 
 
-def _matrix(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+def _arriving(mixer: Mixer, space: Spaces, source: slice, target: slice) -> tuple[float, float]:
+    """The most that arrives of a bit of -1 and the least of one of +1, of prompts of two tokens
+    whose bits are alike but for one at most.
+    """
+    bits = source.stop - source.start
+    alike = torch.cat([torch.ones(1, bits), 1 - 2 * torch.eye(bits)])
+    rows = torch.cat([alike, -alike]).double()
+    width = len(mixer.get_parameter("o.weight"))
+    x = torch.zeros(len(rows), 2, width, dtype=torch.float64)
+    x[:, 0, source] = rows
+    x[:, 0, space["here"]] = 1.0
+    for name in ("last", "away"):
+        if name in space.widths():
+            x[:, 1, space[name]] = 1.0
+    read = deepcopy(mixer).double()(x)[:, -1, target]
+    return float(read[rows < 0].max()), float(read[rows > 0].min())
+
+
+def _matrix(mixer: Mixer, space: Spaces, source: slice) -> None:
     """Every mechanism with a matrix state."""
     assert isinstance(mixer, RecurrentMixer)
-    sizes = mixer.mechanism.sizes()
     behind = mixer.conv is not None and mixer.conv.silu
-    scale = FAR if behind else 1.0
-    row, key, query, weight = _pair(mixer, scale)
+    row, key, query = _pair(mixer, FAR if behind else 1.0)
     if query:
         pick(mixer.q.weight, [(space["last"], query)], start=row)
     pick(mixer.k.weight, [(space["here"], key)], start=row)
@@ -106,62 +111,27 @@ def _matrix(mixer: Mixer, space: Spaces, source: slice) -> Handed:
     if mixer.conv is not None:
         mixer.conv.weight[:, -1] = _used_channels(mixer)
     _keep(mixer)
-    low, high = (OFF, ON) if behind else (-1.0, 1.0)
     if mixer.norm is not None:
         mixer.norm.fill_(1.0)
-        # of a vector that has bits numbers of one size, and 0 elsewhere; or fewer that are not 0
-        size = sqrt(mixer.dv / (source.stop - source.start))
-        low, high = low * size, high * size
-    else:
-        low, high = low * weight, high * weight
     if mixer.gate is not None:
         for number in range(mixer.dv):
             pick(mixer.gate.weight, [(space["last"], FAR)], start=number)
-        opened = 1 / (1 + exp(-FAR)) * (FAR if sizes["gate"] == "silu" else 1.0)
-        low, high = low * opened, high * opened
-    return Handed(low, high)
 
 
-def _pair(mixer: RecurrentMixer, scale: float) -> tuple[int, float, float, float]:
-    """The key's dimension, its number at `here`, the query's at `last`, and what v arrives as."""
-    sizes = mixer.mechanism.sizes()
-    product = scale * scale
-    taylor, normalised = TAYLOR**2, sizes.get("normaliser", False)
+def _pair(mixer: RecurrentMixer, scale: float) -> tuple[int, float, float]:
+    """The key's dimension, its number at `here`, and the query's at `last`."""
     match mixer.mechanism.name:
-        case "linear" | "loglinear" if sizes["feature"] == "elu":
-            return 0, STEEP, 0.0, (1.0 if normalised else STEEP) * _level(mixer)
-        case "linear" if sizes["feature"] == "taylor":
-            weight = 1.0 if normalised else 1 + taylor + taylor * taylor / 2
-            return 0, TAYLOR, TAYLOR, weight
+        case "linear" | "loglinear" if mixer.mechanism.sizes()["feature"] == "elu":
+            return 0, STEEP, 0.0
+        case "linear" if mixer.mechanism.sizes()["feature"] == "taylor":
+            return 0, TAYLOR, TAYLOR
         case "hgrn2":
-            return 0, -SATURATED, FAR, FAR / (1 + exp(-FAR))
+            return 0, -SATURATED, FAR
         case "retnet":
-            assert isinstance(mixer, RetNetMixer)
-            pair = mixer.head_dim // 2 - 1
-            angle = Rotation(BASE, mixer.head_dim).frequencies[pair]
-            return pair, scale, scale, product * exp(log1p(-(2.0**-5))) * cos(angle)
-        case "linear" if normalised:
-            weight = 1.0
-        case "deltanet" | "gdn" | "kda" | "deltaproduct":
-            weight = 1.0 if sizes["negative"] else 0.5
-        case "lightning":
-            weight = product * exp(-(2.0 ** (-8.0 / mixer.heads)))
-        case "mamba2":
-            weight = product * LN2
-        case "mlstm":
-            weight = 1.0
-        case "loglinear" if sizes["base"] == "gdn":
-            weight = 0.5 * LN2
-        case "loglinear":
-            weight = product * _level(mixer) * (LN2 if sizes["base"] == "mamba2" else 1.0)
+            # the pair that turns least
+            return mixer.head_dim // 2 - 1, scale, scale
         case _:
-            weight = product
-    return 0, scale, scale, weight
-
-
-def _level(mixer: RecurrentMixer) -> float:
-    """The weight of a bucket of log-linear attention."""
-    return LN2 if mixer.mechanism.name == "loglinear" else 1.0
+            return 0, scale, scale
 
 
 def _used_channels(mixer: RecurrentMixer) -> Tensor:
@@ -182,17 +152,16 @@ def _keep(mixer: RecurrentMixer) -> None:
             return
 
 
-def _convolved(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+def _convolved(mixer: Mixer, space: Spaces, source: slice) -> None:
     assert isinstance(mixer, ShortConvolutionMixer)
     pick(mixer.v.weight, [(source, 1.0)])
     for number in range(source.stop - source.start):
         pick(mixer.b.weight, [(space["here"], 1.0)], start=number)
         pick(mixer.c.weight, [(space["last"], 1.0)], start=number)
         mixer.conv.weight[number, -2] = 1.0
-    return Handed(-1.0, 1.0)
 
 
-def _window(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+def _window(mixer: Mixer, space: Spaces, source: slice) -> None:
     assert isinstance(mixer, SoftmaxMixer)
     turned = 0 if mixer.rotation is None else mixer.rotation.dims
     pick(mixer.q.weight, [(space["last"], FAR)], start=turned)
@@ -200,34 +169,31 @@ def _window(mixer: Mixer, space: Spaces, source: slice) -> Handed:
     pick(mixer.v.weight, [(source, 1.0)])
     write_norms(mixer, 1, FAR)
     settle(mixer)
-    opened = 0.5 if mixer.gate is not None else 1.0
-    return Handed(-opened, opened)
 
 
-def _rglru(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+def _rglru(mixer: Mixer, space: Spaces, source: slice) -> None:
     assert isinstance(mixer, RGLRUMixer)
     bits = source.stop - source.start
     pick(mixer.v.weight, [(source, 1.0)])
     mixer.rate[:bits] = 64.0
     if mixer.conv is not None and mixer.conv.weight.shape[1] >= 2:
         mixer.conv.weight[:bits, -2] = 1.0
-        return Handed(-0.5, 0.5)
+        return
     if mixer.conv is not None:
         mixer.conv.weight[:bits, -1] = 1.0
     pick(mixer.v.weight, [(space["last"], 72.0)])
     mixer.r.weight[:bits, 0] = -4.0
     mixer.r.bias[:bits] = 132.0
-    return Handed(-0.5, 0.5)
 
 
-def _mamba(mixer: Mixer, space: Spaces, source: slice) -> Handed:
+def _mamba(mixer: Mixer, space: Spaces, source: slice) -> None:
     assert isinstance(mixer, MambaMixer)
     bits = source.stop - source.start
     if mixer.conv is not None and mixer.conv.weight.shape[1] >= 2:
         pick(mixer.v.weight, [(source, TURN)])
         mixer.conv.weight[:bits, -2] = 1.0
         mixer.skip[:bits] = 1.0
-        return Handed(OFF, ON)
+        return
     behind = mixer.conv is not None
     pick(mixer.v.weight, [(source, TURN if behind else 1.0)])
     pick(mixer.v.weight, [(space["here"], 256.0)], start=bits)
@@ -239,12 +205,9 @@ def _mamba(mixer: Mixer, space: Spaces, source: slice) -> Handed:
     mixer.dt.down.weight[0, bits] = 1.0
     mixer.dt.up.weight[:bits, 0] = 0.5
     mixer.dt.up.bias[:bits] = -SATURATED
-    # A = -1: at the last token D is 0
-    weight = FAR * 256.0 * LN2
-    return Handed(OFF * weight, ON * weight) if behind else Handed(-weight, weight)
 
 
-FORMS: dict[str, Callable[[Mixer, Spaces, slice], Handed]] = {
+FORMS: dict[str, Callable[[Mixer, Spaces, slice], None]] = {
     "shortconv": _convolved,
     "window": _window,
     "rglru": _rglru,
