@@ -395,6 +395,8 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
         error += (terms + 2) * 2.0**-53 * size
     if not Scores(stacked(keys, blank), queries.used, "scores").of(queries).rounded:
         error = 0.0
+    if beside is not None and not match + rest > 2 * error:
+        raise CheckFailed("a key beside the one that cancels a query may score no less")
     return match, rest, widest, error
 
 

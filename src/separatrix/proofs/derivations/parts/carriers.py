@@ -183,19 +183,6 @@ class Arrival(NamedTuple):
     assumes: tuple[str, ...] = ()
     """What is assumed of the arithmetic beyond what every proof says."""
 
-    @classmethod
-    def read(
-        cls,
-        found: Written,
-        held: Seen,
-        tokens: int,
-        where: str,
-        out: Callable[[Enclosure, Enclosure], Enclosure],
-    ) -> Arrival:
-        """Behind what follows the state, given what is read of it and what tokens hold."""
-        last, anywhere, mass = arrived(found, tokens, where)
-        return cls(out(last, held.last), out(anywhere, held.anywhere), mass, found.assumes)
-
 
 class Weight(NamedTuple):
     """Of one token's value in what is read: bounds, and the size of the terms; (rows, channels)."""

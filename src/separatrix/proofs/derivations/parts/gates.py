@@ -113,22 +113,13 @@ def unit(x: Enclosure, what: str) -> Enclosure:
     longest = np.sqrt(squares * (1 + off) + flushed) * (1 + off)
     below = np.maximum(shortest, SHORTEST_LENGTH * (1 - u))
     over = np.maximum(longest, SHORTEST_LENGTH * (1 + u))
-    # no number of a vector of length 1 is larger than 1, but for roundings: squares that are
-    # flushed to zero belong to vectors shorter than SHORTEST_LENGTH
-    return _divided(x, below, over, 2 * u + slack(4), 1 + 4 * off)
-
-
-def _divided(x: Enclosure, below: Array, over: Array, off: float, largest: float) -> Enclosure:
-    """Rows over numbers between these, off by such a share, of which none is larger than that."""
     ends = np.stack([x.low / below, x.low / over, x.high / below, x.high / over])
     found = x.spanning(ends.min(0), ends.max(0))
-    found = found.wider(off * found.size + x.arithmetic.summed_tiny)
-    cut = x.spanning(np.maximum(found.low, -largest), np.minimum(found.high, largest))
-    zero, inside = x.size == 0, found.size <= largest
-    return x.like(
-        np.where(zero, 0.0, np.where(inside, found.mid, cut.mid)),
-        np.where(zero, 0.0, np.where(inside, found.rad, cut.rad)),
-    )
+    found = found.wider((2 * u + slack(4)) * found.size + arithmetic.summed_tiny)
+    # no number of a vector of length 1 is larger than 1, but for roundings: squares that are
+    # flushed to zero belong to vectors shorter than SHORTEST_LENGTH
+    largest = np.where(x.size == 0, 0.0, 1 + 4 * off)
+    return found.within(x.spanning(-largest, largest))
 
 
 def normed(x: Enclosure, epsilon: float, what: str) -> Enclosure:

@@ -61,6 +61,7 @@ from separatrix.proofs.derivations.parts.carriers import (
     Maps,
     Seen,
     Written,
+    arrived,
     not_narrowed,
     taps,
 )
@@ -363,13 +364,16 @@ def arrival(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arri
         return None
     held = Seen.of(stream, place, at_place, where)
     tokens = len(stream.by_place.mid)
+    if kind not in MATRIX_STATES:
+        not_narrowed(held.last.arithmetic, where)
+    if isinstance(mixer, ShortConvolutionMixer):
+        return _short_convolution(mixer, held, where)
     if kind in MATRIX_STATES:
         reader, parameters = MATRIX_STATES[kind]
         head = Maps.of(part, held, tokens, *parameters)
-        return Arrival.read(reader(head), held, tokens, where, head.out)
-    not_narrowed(held.last.arithmetic, where)
-    if isinstance(mixer, ShortConvolutionMixer):
-        return _short_convolution(mixer, held, where)
-    o = array(mixer.get_parameter("o.weight"))
-    found = _CHANNELS[kind](mixer, held, where)
-    return Arrival.read(found, held, tokens, where, lambda y, _: linear(y, o, what=where))
+        found, out = reader(head), head.out
+    else:
+        o = array(mixer.get_parameter("o.weight"))
+        found, out = _CHANNELS[kind](mixer, held, where), lambda y, _: linear(y, o, what=where)
+    last, anywhere, mass = arrived(found, tokens, where)
+    return Arrival(out(last, held.last), out(anywhere, held.anywhere), mass, found.assumes)
