@@ -156,7 +156,7 @@ def check_context(context: object) -> int:
     """The context, or SizeError unless it is an integer from 1 to 10^12."""
     if type(context) is not int or not 1 <= context <= LONGEST_CONTEXT:
         shown = (
-            str(context)
+            repr(context)
             if not isinstance(context, int) or abs(context) < 10**15
             else f"about 2^{context.bit_length()}"
         )

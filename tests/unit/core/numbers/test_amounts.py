@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from support.each import each
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.amounts import format_bytes, format_count, parse_bits, parse_context
+from separatrix.core.numbers.amounts import (
+    check_context,
+    format_bytes,
+    format_count,
+    parse_bits,
+    parse_context,
+)
 
 
 @each(
@@ -147,3 +154,9 @@ def test_no_contexts(text: str) -> None:
 def test_a_context_of_many_digits_is_shown_as_it_begins() -> None:
     with pytest.raises(SizeError, match=r"context is 123123[123]*\.\.\.;"):
         parse_context("123" * 100)
+
+
+def test_a_number_of_another_kind_is_shown_as_what_it_is() -> None:
+    """4096 alone would be told that it must be a number of tokens."""
+    with pytest.raises(SizeError, match=r"context is np\.int64\(4096\);"):
+        check_context(np.int64(4096))
