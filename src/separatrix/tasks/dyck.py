@@ -6,9 +6,8 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Family, Task, Tokens
 
 _BRACKETS = ("()", "[]", "{}", "<>")
 """How the first kinds are written."""
@@ -91,14 +90,11 @@ class Dyck(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "k", self.k, 1, LARGEST_SIZE)
-        require(self.name, "D", self.D, 1, LARGEST_SIZE, drawn=self._least_depth)
-        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=self._least)
+        self._require(k=1, D=1, n=2)
         if self.n % 2:
             raise SizeError(
                 f"{self.name}: n is {self.n}; balanced brackets come in pairs, so n must be even"
             )
-        self._check_shift(self.shift)
 
     def layout(self) -> Layout:
         """Prefixes of the length with the most classes: half the prompt, or one bracket less where
@@ -125,11 +121,6 @@ class Dyck(Task):
         return Family(f"k = {self.k:,}, D = {self.D:,}, n even", lambda n: at(n + n % 2), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        if self._remedy:
-            raise self.refused(
-                "so short or flat that a few brackets, or counters, give the answer away; draw"
-                f" with {self._remedy}"
-            )
         tokens = np.empty((batch, self.n), np.int64)
         labels = rng.integers(2, size=batch)
         deep = rng.random(batch) < self._too_deep
@@ -146,20 +137,10 @@ class Dyck(Task):
         """1 for counters of one kind, which are the task itself, else chance."""
         return Fraction(1) if self.k == 1 and probe == "counters" else self.chance
 
-    @property
-    def _remedy(self) -> str:
-        """The sizes nearest to these that are drawn; empty where these are."""
-        if self._least_depth > self.D:
-            return f"D >= {self._least_depth}"
-        return f"n >= {self._least}" if self.n < self._least else ""
-
-    @property
-    def _least_depth(self) -> int:
-        return 5 if self.k > 1 else 3
-
-    @property
-    def _least(self) -> int:
-        """The smallest n that is drawn. A shift promises nothing, and takes what has room."""
+    def drawn_from(self, size: str) -> int:
+        """A shift promises nothing, and takes what has room."""
+        if size != "n":
+            return (5 if self.k > 1 else 3) * (size == "D")
         if self.shift == PLAIN:
             return LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
         nested = 2 * (self.D + _ROOM + 1)

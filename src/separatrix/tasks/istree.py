@@ -5,9 +5,8 @@ from typing import ClassVar
 from separatrix.core.numbers.binomials import Partitions
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import one_of
 
 
@@ -186,8 +185,7 @@ class IsTree(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        self._check_shift(self.shift)
-        require(self.name, "n", self.n, 3, LARGEST_SIZE, drawn=self._least)
+        self._require(n=3)
 
     def layout(self) -> Layout:
         """A prefix has 2 tokens for each of the n - b edges of a forest of b trees (`groups`)."""
@@ -216,15 +214,10 @@ class IsTree(Task):
             best = b if b >> (digits - 1) else best
         return best
 
-    @property
-    def _least(self) -> int:
-        return _LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED
+    def drawn_from(self, size: str) -> int:
+        return (_LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED) * (size == "n")
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        if self.n < self._least:
-            raise self.refused(
-                f"so few edges show every cycle at a look; n must be at least {self._least}"
-            )
         labels = rng.integers(2, size=batch)
         chains = self.shift == "local"
         if self.shift == PLAIN:

@@ -98,9 +98,11 @@ class Neighbour(Task):
     def __post_init__(self) -> None:
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
         require(self.name, "n", self.n, self.V, LARGEST_SIZE)
-        plain = self.shift == PLAIN
-        require(self.name, "d", self.d, 3, MOST_BITS, drawn=_least_bits(self.n) if plain else None)
-        self._check_shift(self.shift)
+        self._require(d=(3, MOST_BITS))
+
+    def drawn_from(self, size: str) -> int:
+        """From so many bits on there is room for n strings, any two of which differ in three."""
+        return _least_bits(self.n) if size == "d" and self.shift == PLAIN else 0
 
     def layout(self) -> Layout:
         """No count is known; `words.counted` has bounds."""
@@ -144,7 +146,6 @@ class Neighbour(Task):
         """Strings (batch, n), number `nearest` the nearest one to the query (batch,)."""
         batch = len(nearest)
         n = self.n
-        d = self.d
         if self.shift == "equal":
             if n > self.strings:
                 raise self.refused(
@@ -153,11 +154,6 @@ class Neighbour(Task):
                 )
             strings = distinct(batch, n, self.strings, rng)
             return strings, strings[np.arange(batch), nearest]
-        if d < (least := _least_bits(n)):
-            raise self.refused(
-                f"strings this short leave no room for {n} of which any two differ in three bits;"
-                f" draw with d of {least}"
-            )
         strings = np.empty((batch, n), np.int64)
         query = np.empty(batch, np.int64)
         rows = max(1, _ENTRIES // (n * n))

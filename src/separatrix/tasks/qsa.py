@@ -90,15 +90,18 @@ class QSA(Task):
 
     def __post_init__(self) -> None:
         n, q, V = self.n, self.q, self.V
-        # for q V of them every sum is sure to have a set
-        least = q * V if type(q) is int and type(V) is int else 2
-        require(self.name, "n", n, 2, LARGEST_SIZE, drawn=least)
+        self._require(n=2)
         if self.sets is SAME:
             object.__setattr__(self, "sets", n)
         self._require(q=(2, n), V=2, sets=1)
         if self.shift == "average":
             require(self.name, "q with shift=average", q, 2, min(n, _MOST_AVERAGED))
             require(self.name, "V with shift=average", V, q + 1, LARGEST_SIZE)
+
+    def drawn_from(self, size: str) -> int:
+        """From q V values on every sum is sure to have a set."""
+        drawn = size == "n" and self.shift == PLAIN and type(self.q) is type(self.V) is int
+        return self.q * self.V if drawn else 0
 
     def layout(self) -> Layout:
         kept = f"q = {self.q:,}, V = {self.V:,}, "
@@ -149,10 +152,6 @@ class QSA(Task):
         V = self.V
         shape = (batch, self.sets * self.q)
         if self.shift == PLAIN:
-            if n < q * V:
-                raise self.refused(
-                    f"not every sum is sure to have a set; draw with n of at least q V = {q * V:,}"
-                )
             # slot j stands at places[j] and holds value start + j
             places = shuffled(batch, n, rng)
             start = rng.integers(V, size=batch)

@@ -17,9 +17,8 @@ from flint import fmpz
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 
 MOST_THINGS = 6
 """Largest k: the table of all products of two permutations has (k!)^2 entries."""
@@ -270,15 +269,13 @@ class Product(Composition, Task):
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        if self.n < _LEAST_DRAWN:
-            raise self.refused(
-                f"with fewer than {_LEAST_DRAWN} tokens, a guess from a few of them is right too"
-                f" often; draw with n of at least {_LEAST_DRAWN}"
-            )
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
         if len(moves := self._moves()):
             tokens[:, 1:] = moves[rng.integers(len(moves), size=(batch, self.n - 1))]
         return Batch(tokens, self.answer(tokens))
+
+    def drawn_from(self, size: str) -> int:
+        return _LEAST_DRAWN if size == "n" else 0
 
     @abstractmethod
     def _moves(self) -> Tokens:
@@ -368,8 +365,7 @@ class Permutation(Product):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
-        self._require(k=(2, MOST_THINGS))
+        self._require(n=2, k=(2, MOST_THINGS))
 
     @property
     def elements(self) -> Arrangements:
@@ -466,14 +462,13 @@ class Group(Product):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
+        self._require(n=2)
         found = _GROUP.fullmatch(self.G) if isinstance(self.G, str) else None
         if found is None or (found[2] and not 2 <= int(found[2]) <= _LARGEST):
             raise SizeError(
                 f"{self.name}: G is {str(self.G)[:24]!r}; it must be A3, A4, A5, A6 or C2 to"
                 f" C{_LARGEST}"
             )
-        self._check_shift(self.shift)
 
     @property
     def degree(self) -> int:

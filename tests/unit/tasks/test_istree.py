@@ -201,9 +201,9 @@ def test_connectedness_against_networkx(n: int) -> None:
 
 @pytest.mark.parametrize("n", [3, 63])
 def test_too_small_to_draw(n: int) -> None:
-    with pytest.raises(SizeError, match="n must be at least 64"):
+    with pytest.raises(SizeError, match="n of at least 64"):
         IsTree(n=n).sample(1, np.random.default_rng(0))
-    with pytest.raises(SizeError, match="n must be at least 7"):
+    with pytest.raises(SizeError, match="n of at least 7"):
         IsTree(n=6, shift="local").sample(1, np.random.default_rng(0))
 
 

@@ -403,16 +403,14 @@ def _measured_before(file: Path, seed: int) -> dict[str, Measured]:
     try:
         held = json.loads(file.read_text("utf-8"))
         own, sizes = held["seed"], held["sizes"]
-        whole = all(
-            set(one) == {"judged", "rules"} and isinstance(one["rules"], dict)
-            for one in sizes.values()
-        )
+        sizes = {
+            text: {"judged": one["judged"], "rules": {**one["rules"]}}
+            for text, one in sizes.items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        whole, own, sizes = False, seed, {}
-    if not whole:
         raise EvidenceError(
             f"{file}: holds no levels that an audit has measured; name another file"
-        )
+        ) from None
     if own != seed:
         raise SpecError(f"{file}: measured with seed {own}, not {seed}; take --seed {own}")
     return sizes

@@ -100,15 +100,13 @@ def check_names(
             raise SizeError(f"{task}: the size {name} is missing; sizes are {usage}")
 
 
-def require(
-    task: str, name: str, value: Any, low: int, high: int, *, drawn: int | None = None
-) -> int:
+def require(task: str, name: str, value: Any, low: int, high: int, *, drawn: int = 0) -> int:
     """`value` as an int in [low, high], or a SizeError that names the task, the size and the
     smallest value that instances are drawn for: `drawn`, where that is more than `low`.
     """
     # not isinstance: to it True and False are integers
     if type(value) is not int or not low <= value <= high:
-        least = low if drawn is None else max(low, drawn)
+        least = max(low, drawn)
         judged = f" (from {shown(low)} where nothing is drawn)" if least > low else ""
         raise SizeError(
             f"{task}: {name} is {shown(value)}; it must be an integer from {shown(least)} to"

@@ -276,8 +276,22 @@ class Task(Described):
             found.append(part - ids.start)
         return found
 
+    def drawn_from(self, size: str) -> int:
+        """The least of a size of which instances are drawn: below it, tasks are judged alone."""
+        return 0
+
+    def check_drawn(self) -> None:
+        """Raises SizeError where no instances are drawn."""
+        for name in (field.name for field in fields(self)):
+            if (least := self.drawn_from(name)) and getattr(self, name) < least:
+                raise self.refused(
+                    f"{name} is {getattr(self, name)}: prompts that small would give the answer"
+                    f" away, or do not exist; draw with {name} of at least {least}"
+                )
+
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         """The next `batch` instances, in however many calls, drawn with `rng` only."""
+        self.check_drawn()
         return _sampled(self, self._batch(batch), rng)
 
     @abstractmethod
@@ -354,7 +368,8 @@ class Task(Described):
         """Raises SizeError for a size below the least or beyond the most; checks the shift."""
         for name, told in sizes.items():
             low, high = told if isinstance(told, tuple) else (told, LARGEST_SIZE)
-            require(self.name, name, getattr(self, name), low, high)
+            least = self.drawn_from(name)
+            require(self.name, name, getattr(self, name), low, high, drawn=least)
         self._check_shift(getattr(self, "shift", PLAIN))
 
     def _check_shift(self, shift: str) -> None:
@@ -411,6 +426,9 @@ class Around(Task):
 
     def facts(self) -> Facts | None:
         return self.task.facts()
+
+    def check_drawn(self) -> None:
+        self.task.check_drawn()
 
     @abstractmethod
     def _own(self) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from separatrix.core.errors import MissingExtraError, SizeError, SpecError, Unkn
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.folder import checksum, checksums, new_folder
 from separatrix.tasks import Task
-from separatrix.tasks.exports import files, harness
-from separatrix.tasks.exports.card import METADATA, metadata, write_json
+from separatrix.tasks.exports import harness
+from separatrix.tasks.exports.card import METADATA, metadata, write_dataset, write_json, write_lines
 from separatrix.tasks.exports.job import SPLITS, Job, Progress
 from separatrix.tasks.exports.source import LabelSource, Source, source_of
 from separatrix.tasks.labels import LABELS
@@ -52,10 +52,10 @@ FORMATS: dict[str, Format] = {
     "hf": Format(
         title="a Hugging Face dataset: parquet files and a card",
         rows=_USUAL,
-        write=files.write_dataset,
+        write=write_dataset,
         needs="pyarrow",
     ),
-    "jsonl": Format(title="JSON lines, one file per split", rows=_USUAL, write=files.write_lines),
+    "jsonl": Format(title="JSON lines, one file per split", rows=_USUAL, write=write_lines),
     "lm-eval": Format(
         title="a task folder of lm-evaluation-harness",
         rows=_SHOTS,

@@ -17,7 +17,7 @@ from typing import Any
 
 from separatrix.core.evidence.canonical import package_version
 from separatrix.tasks.base.described import file_name
-from separatrix.tasks.exports import files, replies
+from separatrix.tasks.exports import replies
 from separatrix.tasks.exports.asking import (
     ANSWER_ENDS,
     STEPS_END,
@@ -25,7 +25,7 @@ from separatrix.tasks.exports.asking import (
     most_written,
     refuse_pairs,
 )
-from separatrix.tasks.exports.card import Function, card, dumped, level_of, probability
+from separatrix.tasks.exports.card import Function, card, dumped, level_of, probability, write_lines
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import CUE, CUE_STEPS, at_length, manner
 
@@ -144,7 +144,7 @@ def write(job: Job, folder: Path) -> None:
     """A YAML file per way to ask, rows, rows.py, README.md. Raises SpecError for thought=pairs."""
     source = job.source
     refuse_pairs(source.task)
-    files.write_lines(job, folder, _COLUMNS)
+    write_lines(job, folder, _COLUMNS)
     loader = _LOADER.format(shape=repr(source.shape), lead=repr(source.lead))
     reader = inspect.getsource(replies).replace("from typing import NamedTuple\n", _IMPORTS, 1)
     (folder / "rows.py").write_text(f"{reader}{loader}", encoding="utf-8")

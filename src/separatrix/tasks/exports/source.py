@@ -329,7 +329,7 @@ class TextSource(Source[TextTask]):
         self.columns = text_columns("facts and question", steps=self._steps, choices=self._choices)
 
     def sizes(self) -> dict[str, Any]:
-        return {"sizes": self.task.sizes(), "numbers": self.task.numbers}
+        return {"sizes": self.task.sizes()}
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         items = self.task.sample(batch, rng)

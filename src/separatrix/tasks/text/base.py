@@ -83,11 +83,6 @@ class TextTask(Described):
         """What an answer looks like: ("names", how many, whether their order counts)."""
         return "names", 1, False
 
-    @property
-    @abstractmethod
-    def numbers(self) -> dict[str, int]:
-        """What an instance holds, and how much of it."""
-
     def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
         """`batch` instances, drawn with `rng` only."""
         return [self._item(rng) for _ in range(self._batch(batch))]

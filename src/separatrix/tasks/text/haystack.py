@@ -257,15 +257,6 @@ class Needles(Haystack):
         return "names", self.values * self.queries, self.queries > 1
 
     @property
-    def numbers(self) -> dict[str, int]:
-        return {
-            "words in a text": self.length,
-            "needles": self.needles,
-            "names asked for": self.queries,
-            "words to answer with": self.values * self.queries,
-        }
-
-    @property
     def chance(self) -> Fraction:
         """A guess among the code words: of so many of them, or one after the other."""
         if self.queries > 1:
@@ -401,15 +392,6 @@ class Variables(Haystack):
     @property
     def reply(self) -> tuple[str, int, bool]:
         return "names", self.hops + 1, False
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        return {
-            "words in a text": self.length,
-            "chains": self.chains,
-            "hops": self.hops,
-            "variables to answer with": self.hops + 1,
-        }
 
     def _item(self, rng: np.random.Generator) -> TextItem:
         size = self.hops + 2

@@ -144,16 +144,6 @@ class MultiHop(TextTask):
         """Number of choices m, the right one included."""
         return self.n // self._per_chain
 
-    @property
-    def numbers(self) -> dict[str, int]:
-        return {
-            "facts": self.n,
-            "hops": self.k,
-            "candidates": self.candidates,
-            "names in a text": self._needed(self.n),
-            "names in all": len(names()),
-        }
-
     def level(self, probe: str) -> Fraction:
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 

@@ -240,16 +240,14 @@ def test_the_card(tmp_path: Path) -> None:
 
 
 def test_the_card_of_a_text_task(tmp_path: Path) -> None:
-    """23 facts of 3 hops: 3 chains of 5 names, 7 facts each with decoys and what leads on, and two
-    facts left over with two names each; the candidates are the chains' ends.
+    """23 facts of 3 hops: 3 chains of 7 facts each with decoys and what leads on, and two facts left
+    over; the candidates are the chains' ends.
     """
     export(parse_text_task("multihop:k=3,n=23"), format="lm-eval", out=tmp_path / "a", splits=SIZES)
     body = (tmp_path / "a" / "README.md").read_text()
     for line in (
-        "| facts | 23 |",
-        "| hops | 3 |",
-        "| candidates | 3 |",
-        "| names in a text | 19 |",
+        "| k | 3 |",
+        "| n | 23 |",
         "a guess among the candidates (chance) | 1/3 |",
         "--num_fewshot 3\n",
     ):
