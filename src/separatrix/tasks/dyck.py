@@ -139,8 +139,10 @@ class Dyck(Task):
 
     def drawn_from(self, size: str) -> int:
         """A shift promises nothing, and takes what has room."""
-        if size != "n":
-            return (5 if self.k > 1 else 3) * (size == "D")
+        if size not in ("n", "D"):
+            return 0
+        if size == "D":
+            return 5 if self.k > 1 else 3
         if self.shift == PLAIN:
             return LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
         nested = 2 * (self.D + _ROOM + 1)

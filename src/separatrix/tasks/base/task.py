@@ -291,8 +291,9 @@ class Task(Described):
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         """The next `batch` instances, in however many calls, drawn with `rng` only."""
+        rows = self._batch(batch)
         self.check_drawn()
-        return _sampled(self, self._batch(batch), rng)
+        return _sampled(self, rows, rng)
 
     @abstractmethod
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
