@@ -240,7 +240,7 @@ def test_the_card(tmp_path: Path) -> None:
 
 
 def test_the_card_of_a_text_task(tmp_path: Path) -> None:
-    """23 facts of 3 hops: 3 chains of 7 facts each with decoys and what leads on, and two facts left
+    """23 facts of 3 hops: 3 chains of 7 facts each, decoys and what leads on included, and two left
     over; the candidates are the chains' ends.
     """
     export(parse_text_task("multihop:k=3,n=23"), format="lm-eval", out=tmp_path / "a", splits=SIZES)
