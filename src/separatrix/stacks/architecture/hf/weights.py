@@ -322,7 +322,7 @@ def _mlps(
     )
     if "none" in words:
         return 0, ()
-    more = _per_layer(fields, width, len(architecture)) if "inputs" in words else 0
+    more = _per_layer(fields, words, width, len(architecture))
     apart = _moe_listed(fields) if "apart" in words else 0
     # none, or silent of them altogether
     optional = ("moe" not in words and not found.chosen and found.own is None) or (
@@ -359,13 +359,13 @@ def _adjusted(fields: Fields, dense: int) -> int:
     return -(-int(factor * (2 * dense // 3)) // step) * step
 
 
-def _per_layer(fields: Fields, width: int, layers: int) -> int:
+def _per_layer(fields: Fields, words: Sequence[str], width: int, layers: int) -> int:
     """Gemma's embeddings of every token for every layer, and what takes them in; and what MLPs are
     wider by where keys and values are another layer's.
     """
     shared = fields.optional_size("num_kv_shared_layers", low=0) or 0
     more = 3 * width * fields.needed(*_DENSE) if fields.flag("use_double_wide_mlp") else 0
-    each = fields.needed("hidden_size_per_layer_input", low=0)
+    each = fields.needed("hidden_size_per_layer_input", low=0) if "inputs" in words else 0
     known = fields.needed("vocab_size_per_layer_input") if each else 0
     return layers * each * (known + 3 * width) + shared * more
 
