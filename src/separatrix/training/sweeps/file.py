@@ -281,15 +281,15 @@ class Grid(NamedTuple):
     def runs(self, seeds: Sequence[int]) -> Iterator[Run]:
         """Every combination with every seed, the last axis and then the seeds changing fastest.
 
-        Raises what an impossible combination raises, with the lines of its entries; each one of
-        what matters is tried once: learning rates do not.
+        Raises what an impossible combination raises, with the lines to blame; each one of what
+        matters is tried once: learning rates do not.
         """
         tried: set[tuple[Any, ...]] = set()
         for entries in product(*self.axes):
-            given: Entry = {}
+            given = dict(self.baseline)
             for entry in entries:
                 given |= entry
-            values = {name: one.value for name, one in {**self.baseline, **given}.items()}
+            values = {name: one.value for name, one in given.items()}
             for name in NEEDED:
                 if name not in values:
                     _refuse(
@@ -299,11 +299,28 @@ class Grid(NamedTuple):
             what = tuple(values.get(name) for name in FIELDS if name not in _HARMLESS)
             if what not in tried:
                 tried.add(what)
-                first, *others = [one.place for one in given.values()] or [self.place]
-                lines = " and ".join(dict.fromkeys(map(_line, others)))
-                with _placed(f"{first}, with {lines}" if lines else first):
-                    Run(**values, seed=0).check()
+                if (error := _error(values)) is not None:
+                    raise type(error)(f"{_blamed(given, values)}: {error}")
             yield from (Run(**values, seed=seed) for seed in seeds)
+
+
+def _error(values: Mapping[str, Any]) -> SeparatrixError | None:
+    try:
+        Run(**values, seed=0).check()
+    except SeparatrixError as error:
+        return error
+    return None
+
+
+def _blamed(given: Entry, values: Mapping[str, Any]) -> str:
+    """The places of fields without which a combination would do; else task and stack do not fit."""
+    mends = [
+        name
+        for name in given
+        if name not in NEEDED and _error({k: v for k, v in values.items() if k != name}) is None
+    ]
+    first, *others = dict.fromkeys(given[name].place for name in mends or NEEDED[::-1])
+    return f"{first}, with {' and '.join(map(_line, others))}" if others else first
 
 
 def _line(place: str) -> str:

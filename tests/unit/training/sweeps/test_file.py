@@ -234,7 +234,7 @@ def test_a_huge_grid_is_counted_before_it_is_expanded() -> None:
             "  architecture: [full, gdn]\n"
             "  longer: [[input_seq_len=64],\n"
             "           [vocab_size=128]]\n",
-            "a.yaml, line 3, column 18, with line 5: ",
+            "a.yaml, line 5, column 12: ",
         ),
         # one task has this size, the other has not
         (
@@ -242,7 +242,7 @@ def test_a_huge_grid_is_counted_before_it_is_expanded() -> None:
             "grid:\n"
             f"  task: ['{MQAR}', 'parity:n=8']\n"
             "  longer: [[], [input_seq_len=64]]\n",
-            "a.yaml, line 3, column 64, with line 4: ",
+            "a.yaml, line 4, column 16: ",
         ),
         # nothing to replace
         (
@@ -251,17 +251,17 @@ def test_a_huge_grid_is_counted_before_it_is_expanded() -> None:
             f"  task: {MQAR}\n"
             "  steps: 50\n"
             "  curriculum: [input_seq_len=16@60]\n",
-            "a.yaml, line 2, column 3: ",
+            "a.yaml, line 4, column 10, with line 5: ",
         ),
         # no stack is trained on this task
         (
             "baseline:\n  architecture: full\n  task: eva:n=9999999999\n",
-            "a.yaml, line 2, column 3: ",
+            "a.yaml, line 3, column 9, with line 2: ",
         ),
         # more numbers than memory has
         (
             FULL + "  width: 15\n  hidden: 999999999999\n",
-            "a.yaml, line 2, column 3: ",
+            "a.yaml, line 5, column 11: ",
         ),
     ],
 )
