@@ -1,1 +1,0 @@
-"""The parts of benchmarks/fingerprints.py: what is hashed, a file for each kind of thing."""
