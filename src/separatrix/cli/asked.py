@@ -115,18 +115,11 @@ class Cards(Shown):
         return cls(tuple(facts), tuple(stacks), why)
 
     def __repr__(self) -> str:
-        names = " and ".join(one.name for one in self.facts)
-        answers: dict[str, list[str]] = {}
-        for row in self.rows():
-            answers.setdefault(row["question"], []).append(row["status"])
-        told = [
-            f"{question} {' and '.join(found)}"
-            for question, found in answers.items()
-            if len(found) == len(self.facts)
-        ]
-        more = ["..."] * bool(told[3:])
-        at = f"{names} at {tokens(self.facts[0].context)}"
-        return f"{at}: {', '.join(told[:3] + more) or 'nothing that is asked has room'}"
+        said: list[str] = []
+        for one in self.facts:
+            told = ", ".join(f"{row.asks.strip()} {row.status}" for row in one.table[:3])
+            said.append(f"{one.name}: {told or 'nothing that is asked has room'}")
+        return f"at {tokens(self.facts[0].context)}: {'; '.join(said)}"
 
     def document(self) -> Document:
         one, *others = self.facts

@@ -62,12 +62,13 @@ def show(document: Document) -> None:
     from rich.text import Text
 
     target = Console(highlight=False)
+    width = target.width or 80  # COLUMNS=0 says nothing
     if not target.is_terminal:
-        typer.echo(document.text(target.width))
+        typer.echo(document.text(width))
         return
     lines = [
         Text.assemble((line.text[: line.bold], "bold"), line.text[line.bold :])
-        for line in document.lines(target.width)
+        for line in document.lines(width)
     ]
     for line in lines:
         for status, colour in COLOURS.items():

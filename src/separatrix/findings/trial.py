@@ -25,6 +25,7 @@ from separatrix.findings.running import run, runs_of
 from separatrix.findings.scaling import WIDTH, left_out, scaled
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
+from separatrix.theory.words import counted_as
 from separatrix.training.sweeps.planning import Plan
 from separatrix.training.sweeps.sweep import planned
 
@@ -79,7 +80,8 @@ class Trial:
             small = self.small[name].spec
             without = left_out(own)
             dropped = f"; without {', '.join(without)}" if without else ""
-            said.append(f"{name}: {len(own)} layers as {len(self.small[name])}: {small}{dropped}")
+            layers = counted_as(len(own), "layer")
+            said.append(f"{name}: {layers} as {len(self.small[name])}: {small}{dropped}")
             bare = sum(not any(getattr(p, "conv", 0) for p in layer) for layer in self.small[name])
             if 0 < bare < len(self.small[name]):
                 said.append(

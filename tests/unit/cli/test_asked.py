@@ -107,7 +107,8 @@ def test_a_path_and_a_context_as_people_write_it(tmp_path: Path) -> None:
 
 def test_a_line_of_several_cards_says_what_each_answers() -> None:
     said = repr(sx.compare("full*2", "gdn @ head_dim=8", context=100_000))
-    assert "SOLVABLE and FAILS, " in said
+    assert "token SOLVABLE, " in said
+    assert "token FAILS, " in said
     assert "has room" in repr(sx.analyze("full", 1))
 
 

@@ -42,6 +42,9 @@ def list_(asked: Asked) -> Answer:
         notes = [Line(f"\n{own.NOTE}")] if hasattr(own, "NOTE") else []
         return Told(own.rows(), Document(rows_table(read, own.SPARED), *notes))
     used(asked, f"list {kind} NAME", kind)
+    keys: list[str] = [next(iter(row.values())) for row in own.rows()]
+    folded = {key.casefold(): key for key in keys}
+    name = str(name if name in keys else folded.get(name.casefold(), name))
     if kind == "constructions" and given(asked):
         return precision(name, asked)
     if kind == "experiments":

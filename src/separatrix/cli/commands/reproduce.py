@@ -1,8 +1,8 @@
-"""`separatrix reproduce`: the main job, and its table of results for a terminal."""
+"""`separatrix reproduce`: the main job, and its table for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from separatrix.cards.table.body import DEFAULT_MODELS, Settings, source
@@ -35,8 +35,8 @@ def reproduce(asked: Asked) -> Told:
 
 
 def results_document(bundle_body: Mapping[str, Any]) -> Document:
-    """Status, deciding number, the paper's entry and the three marks within 100 columns, and what
-    training reached in a table of its own. Raises EvidenceError as `view` does.
+    """Status, deciding number, the paper's entry and the three marks within 100 columns. Raises
+    EvidenceError as `view` does.
     """
     seen = view(bundle_body)
     marks = {name: name[0].upper() for name in MARKS}
@@ -46,25 +46,15 @@ def results_document(bundle_body: Mapping[str, Any]) -> Document:
         paper = [f"paper: {cell.paper}"] if cell.paper else []
         return "\n".join([f"{cell.status}  {shown}", cell.number, *paper])
 
-    def table(shown: Callable[[Cell], str], heads: Sequence[str]) -> Table:
-        keys = [column["key"] for column in seen.columns]
-        cells = (
-            (row["title"], *(shown(seen.cells[row["key"], key]) for key in keys))
-            for row in seen.rows
-        )
-        return Table([*cells], ("", *heads), labels=True)
-
+    cells = [
+        (row["title"], *(written(seen.cells[row["key"], column["key"]]) for column in seen.columns))
+        for row in seen.rows
+    ]
     legend = "  ".join(f"{mark} {name}" for name, mark in marks.items())
     return Document(
         Heading(seen.title),
         Heading(),
-        table(written, [column["title"] for column in seen.columns]),
+        Table(cells, ("", *(column["title"] for column in seen.columns)), labels=True),
         Heading(),
         Line(f"{legend}  . not here"),
-        Heading("Trained alike", "seeds that solved it, of those trained"),
-        Heading(),
-        table(
-            lambda cell: f"{cell.stack}\n{cell.training}",
-            [f"{column['title']}\n{column['size_class']}" for column in seen.columns],
-        ),
     )

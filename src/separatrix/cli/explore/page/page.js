@@ -204,16 +204,11 @@ function drawWhich() {
   $("which").replaceChildren(...(stacks.length > 1 ? names : []), more);
 }
 
-// The link holds all of it; of a file, for others, the stack that was read.
-function linked(shared) {
-  const named = (one) => ((shared ? ofFile(one) : one.file) ? one.answer.spec ?? DEFAULT : one.text);
-  const link = new URLSearchParams(stacks.map((one) => ["s", named(one)]));
-  if (context) link.append("n", context);
-  return `#${link}`;
-}
-
+// The address holds all of it; of a dropped file its layers and sizes.
 function remember() {
-  history.replaceState(null, "", linked(false));
+  const link = new URLSearchParams(stacks.map((one) => ["s", one.file ? one.answer.spec ?? DEFAULT : one.text]));
+  if (context) link.append("n", context);
+  history.replaceState(null, "", `#${link}`);
   const words = stacks.map((one) => (one.file ? "config.json" : /^[\w.-]+$/.test(one.text) ? one.text : `'${one.text}'`));
   $("command").textContent = `separatrix ${words.length > 1 ? "compare" : "analyze"} ${words.join(" ")}${context ? ` --context ${context}` : ""}`;
 }
@@ -292,12 +287,6 @@ $("spec").oninput = ({ target }) => { Object.assign(here(), stackOf(target.value
 $("times").oninput = ({ target }) => rebuilt((tiles) => { tiles.times = Number(target.value); });
 $("slider").oninput = ({ target }) => { context = String(Math.round(2 ** target.value)); changed(); };
 $("context").oninput = ({ target }) => { context = target.value.trim(); changed(); };
-$("link").onclick = async () => {
-  const link = location.href.replace(/#.*/, "") + linked(true);
-  const done = await navigator.clipboard?.writeText(link).then(() => true, () => false);
-  const held = stacks.some(ofFile) ? ": of a file its layers and sizes, not its vocabulary and MLPs" : "";
-  $("copied").textContent = done ? `copied${held}` : `the browser does not allow it: ${link}`;
-};
 
 function add(name) {
   rebuilt((tiles) => tiles.period.push(tiles.period.find((layer) => shortName(layer) === name) ?? name));
