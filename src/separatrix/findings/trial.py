@@ -77,18 +77,17 @@ class Trial:
                 f" {self.task.vocabulary:,} token ids"
             )
         for name, own in self.own.items():
-            small = self.small[name].spec
-            without = left_out(own)
-            dropped = f"; without {', '.join(without)}" if without else ""
+            small = self.small[name]
+            dropped = f"; without {', '.join(without)}" if (without := left_out(own)) else ""
             layers = counted_as(len(own), "layer")
-            said.append(f"{name}: {layers} as {len(self.small[name])}: {small}{dropped}")
-            bare = sum(not any(getattr(p, "conv", 0) for p in layer) for layer in self.small[name])
-            if 0 < bare < len(self.small[name]):
+            said.append(f"{name}: {layers} as {len(small)}: {small.spec}{dropped}")
+            bare = sum(not any(getattr(part, "conv", 0) for part in layer) for layer in small)
+            if 0 < bare < len(small):
                 said.append(
-                    f"{name}: {bare} of {len(self.small[name])} layers have no short convolution,"
+                    f"{name}: {bare} of {len(small)} layers have no short convolution,"
                     " which the others have: what a place shows may be the convolution's"
                 )
-            before, after = proved(own, self.asked), proved(self.small[name], self.task)
+            before, after = proved(own, self.asked), proved(small, self.task)
             lost = f"{before} at its own size, {after} here, which scaling did not keep"
             told = f"{before} at both sizes" if before == after else lost
             said.append(f"{name}, proved of one question: {told}")
