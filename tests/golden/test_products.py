@@ -65,7 +65,7 @@ def test_with_weights_for_one_length(name: str, n: int, maps: list[int], letters
 @pytest.mark.parametrize(
     ("name", "n", "said"),
     [
-        ("gemma-3-27b", 1_250, ("up to 1,249 letters", "0.0042", "0.0704")),
+        ("gemma-3-27b", 1_250, ("multiply 1,249 letters", "0.0042", "0.0704")),
         ("llama-3.1-8b", 1_048_576, ("0.1623", "0.1936")),
         ("gemma-2-9b", 8_192, ("capped",)),
     ],

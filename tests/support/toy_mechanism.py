@@ -1,4 +1,7 @@
-"""A mechanism as a contributor adds one: its sizes, its mixer, and an entry in each registry."""
+"""Leaky sums: h_i = a h_{i-1} + V x_i with one learned decay a per channel, y_i = O h_i.
+
+A mechanism as a contributor adds one: its sizes, its mixer, and an entry in each registry.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from separatrix.stacks.mechanisms.recurrent_state import Stateful
 
 @dataclass(frozen=True, kw_only=True)
 class Leak(Stateful, Mechanism):
-    """Leaky sums: h_i = a h_{i-1} + V x_i with one learned decay a per channel, y_i = O h_i."""
+    """Leaky sums."""
 
     name: ClassVar[str] = "leak"
     title: ClassVar[str] = "leaky sums"

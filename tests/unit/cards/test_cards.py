@@ -178,20 +178,20 @@ def test_narrow_keys_are_not_put_down_to_rotations() -> None:
 
 
 def test_three_full_layers_have_a_bound_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The closed form of Theorem VII, h = 72: n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2."""
+    """The closed form of Theorem VII, h = 4,160: n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the card searches")
 
     monkeypatch.setattr(ManyLayers, "shortest", refuse)
-    line = lines(f"full*3 @ {paper_sizes(1, 8, 8)}")["composition, 3 steps"]
+    line = lines(f"full*3 @ {paper_sizes(4, 64, 16)}")["composition, 3 steps"]
     assert line.bound is not None
     assert (line.status, line.theorem) == ("OPEN", "VII'")
-    n = 10008 * 72**9 + 1668 * 72**7 + 556 * 72**6 + 2
+    n = 10008 * 4160**9 + 1668 * 4160**7 + 556 * 4160**6 + 2
     assert line.bound.n == n
     assert line.bound.verdict is not None
     assert line.bound.verdict.status == "FAILS"
-    assert parse_task(line.bound.verdict.task).sizes()["m"] == 556 * 72**6
+    assert parse_task(line.bound.verdict.task).sizes()["m"] == 556 * 4160**6
     recheck(line.bound.verdict)
 
 

@@ -169,7 +169,7 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "said"),
     [
         (("list", "theorems", "VIII"), "unknown theorem 'VIII'"),
-        (("list", "theorems", "iii"), "Did you mean 'III'?"),
+        (("list", "theorems", "iiii"), "Did you mean 'III'?"),
         (("list", "theroems"), "you mean 'theorems'?"),
         (("list", "theorems", "I", "II"), "unexpected extra argument"),
         (("list", "presets", "qwen3-next-80"), "Did you mean 'qwen3-next-80b'?"),
@@ -181,7 +181,7 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("analyze", "gdn", "--lr", "3"), "--lr. `separatrix"),
         (("refute", "full", "--task", "eva:n=4", "--budgt", "5"), "--budget"),
         (("construct", "eva:n=4", "--out", "x", "--arhc", "full"), "--arch"),
-        (("list", "tasks", "Eva"), "you mean 'eva'?"),
+        (("list", "tasks", "Evan"), "you mean 'eva'?"),
         (("list", "mechanisms", "gdm"), "you mean 'gdn'?"),
         (("lits",), "you mean 'list'?"),
         (("analyze", "Fulll"), "you mean 'full'?"),
