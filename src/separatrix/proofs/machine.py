@@ -181,7 +181,10 @@ class Enclosure:
         return Enclosure(self.mid, self.rad, self.arithmetic.inner)
 
     def stored_in(self, arithmetic: Arithmetic) -> Enclosure:
-        """What is left of results of sums once they are stored."""
+        """What is left of results of sums once they are stored. Raises CheckFailed where the format
+        may not hold them.
+        """
+        limited(self.size, "what is stored", arithmetic)
         return Enclosure(self.mid, self.rad, arithmetic).stored()
 
     def stored(self) -> Enclosure:

@@ -16,7 +16,7 @@ from support.each import each
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
-from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.arithmetic import FP16, FP32
 from separatrix.proofs.derivations.parts.carriers import Seen, Written, arrived
 from separatrix.proofs.derivations.parts.gates import features, unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
@@ -304,6 +304,78 @@ def test_sums_that_overflow_are_refused(
     assert not logits.isfinite().all()
     with pytest.raises(CheckFailed, match=what):
         arrival(built)
+
+
+@pytest.mark.parametrize("options", ["linear(feature=identity, normaliser=false)", "gla"])
+def test_what_the_state_gives_is_held_by_the_format_that_it_is_stored_in(options: str) -> None:
+    """A product of 2^17 in float32, of numbers that float16 holds, times 2^-13."""
+    built = carried(options)
+    for name, scale in (("q", 2.0**10), ("v", 2.0**7), ("o", 2.0**-13)):
+        built.model.get_parameter(f"blocks.0.mixers.0.{name}.weight").mul_(scale)
+    part = live_parts(built.model)[0]
+    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m, FP16).last
+    stream = Stream.of(built.model, TASK.length, 1, FP16)
+    with pytest.raises(CheckFailed, match="overflow fp16"):
+        arrives_at(stream, part, TASK.position_z0, at_z0)
+
+
+@pytest.mark.parametrize(
+    ("options", "keys", "decay", "what"),
+    [
+        ("rwkv(width=24)", 2.0**122, ("w.up.bias", 8.0), "its state"),
+        ("rwkv(width=24)", 2.0**60, ("w.up.bias", 8.0), "constant only"),
+        ("gla", 2.0**115, ("a.up.bias", -112.0), "constant only"),
+        ("mamba2", 2.0**115, ("dt.bias", 1.0), "constant only"),
+    ],
+)
+def test_queries_that_decay_to_nothing_before_they_meet_large_keys_are_refused(
+    options: str, keys: float, decay: tuple[str, float], what: str
+) -> None:
+    """A chunk of RWKV-7 multiplies keys by up to e^40 and queries by e^-40; others multiply a query
+    by a decay, which may be flushed to zero, before a key makes much of it.
+    """
+    built = carried(options)
+    block = "blocks.0.mixers.0"
+    built.model.get_parameter(f"{block}.q.weight").mul_(1 / keys)
+    built.model.get_parameter(f"{block}.k.weight").mul_(keys)
+    name, number = decay
+    built.model.get_parameter(f"{block}.{name}").fill_(number)
+    part = live_parts(built.model)[0]
+    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
+    stream = Stream.of(built.model, TASK.length, 1)
+    with pytest.raises(CheckFailed, match=what):
+        carry(stream, part, hops(TASK)[0], TASK.position_z0, at_z0)
+
+
+def test_what_rwkv_6_mixes_is_a_number_for_the_largest_mu() -> None:
+    """x + (x' - x) mu, times a map of 2^121: infinity less infinity is no number."""
+    built = carried("rwkv(version=6, width=24)")
+    built.model.get_parameter("blocks.0.mixers.0.down.weight").fill_(2.0**121)
+    arrival(built)
+    built.model.get_parameter("blocks.0.mixers.0.mu").fill_(2.0**20)
+    with pytest.raises(CheckFailed, match="what it mixes"):
+        arrival(built)
+
+
+def test_decays_close_to_1_are_rounded_at_every_token() -> None:
+    """Of 1,000 tokens: e^0, within 64 u, multiplied as often; and the most that a channel holds,
+    which is what comes in over 1 - a, where a may be 64 u larger.
+    """
+    u = float(FP32.summed)
+    one = point(1.0)
+    every = Seen(*[one] * 4)
+    held = 1 / (1 - math.exp(-0.01) * (1 + 64 * u))
+    for channels, decay, least in ((0, 0.0, 1000 * (1 + 32e3 * u)), (1, 0.01, held)):
+        found = Written(
+            keys=every,
+            queries=every,
+            values=every,
+            log_decay=every.all(-decay),
+            strength=every,
+            channels=channels,
+        )
+        _, anywhere, _ = arrived(found, 1000, "layer 1")
+        assert anywhere.high[0, 0] >= least
 
 
 def point(number: float) -> Enclosure:

@@ -164,6 +164,8 @@ class Written:
     """Whether what is rounded on the way of a product is more than a sum over tokens."""
     more: int = 0
     """Further roundings of each product."""
+    grown: float = 1.0
+    """By what keys may be multiplied, and queries divided, in a parallel form."""
     assumes: tuple[str, ...] = ()
     """What is assumed of the arithmetic beyond what every proof says."""
 
@@ -243,13 +245,14 @@ def arrived(found: Written, tokens: int, where: str) -> tuple[Enclosure, Enclosu
 
     # products first or sums first
     sums = keys.total(tokens)
-    state = sums * max(strongest, found.entering) * max(1.0, rise)
+    state = sums * max(strongest, found.entering) * max(1.0, rise) * found.grown
     limited(state * max(1.0, float(largest.max(initial=0.0))), f"{where}, its state", arithmetic)
     weighing = old + own.size
     total = (place.size + weighing) * (1 + slack(4))
     limited((total + strongest) * (1 + largest), where, arithmetic)
     flushed = 16.0 * (nonzero + 8) * (dims + 8) * arithmetic.summed_tiny * (1 + float(total.max()))
-    flushed *= (1 + float(asked.sum())) * (1 + strongest)
+    # of decays, or of a query once it has decayed, times a key
+    flushed *= (1 + float(asked.sum())) * (1 + strongest) * (1 + float(sums.max())) * found.grown
     signs = place.low * place.high > 0
     near = np.where(signs, np.minimum(np.abs(place.low), np.abs(place.high)), 0.0)
     if not found.channels and not near.all():
@@ -278,7 +281,8 @@ def arrived(found: Written, tokens: int, where: str) -> tuple[Enclosure, Enclosu
     each_key = sums + 0 * stale
     if found.channels:
         # no state is larger than what is put in over 1 - a
-        gap = np.maximum(1 - _exp(found.cube(found.log_decay.anywhere.high), 1), 2.0**-60)
+        most = _exp(found.cube(found.log_decay.anywhere.high), 1)
+        gap = np.maximum(1 - most * (1 + float(roundings(88, arithmetic))), 2.0**-60)
         each_key = np.minimum(each_key, keys.anywhere.size.max(0) / gap[0] * _OURS)
     every = (each_key * asking).sum(-1) * strengths * max(1.0, rise) * (1 + slack(tokens * dims))
     if found.skip is not None:
@@ -301,15 +305,17 @@ def _kept(found: Written, tokens: int, where: str) -> tuple[tuple[Array, Array],
     """
     logs, arithmetic = found.log_decay, found.log_decay.last.arithmetic
     last, place = (found.cube(view.high) for view in (logs.last, logs.place))
-    lost, highest = 0.0 * last, 0.0
+    lost = 0.0 * last
+    sizes = found.cube(logs.total(tokens)[None])
+    above = logs.map(lambda x: x.like(np.maximum(x.high, 0.0), 0 * x.rad)).total(tokens)
+    # sums of a chunk's logarithms, their difference, and an exponential for each token
+    highest = float(roundings(4 * _CHUNK + 8, arithmetic)) * sizes + found.cube(above[None])
+    highest = highest + found.decays * float(roundings(80 * tokens, arithmetic))
     if not found.channels:
-        sizes = found.cube(logs.total(tokens)[None])
         between = found.cube(logs.last.size) if found.summed else sizes
         count = 1 if found.summed else min(tokens, _CHUNK)
         # absolute, of an exponent: sums of a chunk's logarithms, and their difference
         lost = (float(roundings(4 * count + 8, arithmetic)) + slack(tokens)) * between
-        above = logs.map(lambda x: x.like(np.maximum(x.high, 0.0), 0 * x.rad)).total(tokens)
-        highest = float(roundings(4 * _CHUNK + 8, arithmetic)) * sizes + above
     high = (0.0 if found.early else last) + lost
     if float(np.max(high)) > 64:
         raise CheckFailed(f"{where}: the errors of its decays may add up to {np.max(high):g}")

@@ -55,6 +55,7 @@ from separatrix.mixers.loglinear import (
     LogLinearMixer,
 )
 from separatrix.mixers.mlstm import MLSTMMixer
+from separatrix.mixers.ops.delta_rule import EXPONENT
 from separatrix.mixers.rwkv import DECAY, RWKV6Mixer, RWKVMixer
 from separatrix.proofs.derivations.parts.carriers import (
     Arrival,
@@ -197,16 +198,16 @@ def _rwkv7(head: Maps) -> Written:
     opened = head.low_rank("w", tanh=True).map(lambda x: sigmoid(x, f"{head.where}, w"))
     off = 8 * float(head.arithmetic.summed)
     logs = opened.map(lambda x: x.like(DECAY * x.mid, -DECAY * x.rad + off))
-    return replace(_written(head, logs), alone=True)
+    return replace(_written(head, logs), alone=True, grown=float(np.exp(EXPONENT + 1)))
 
 
 def _rwkv6(head: Maps) -> Written:
     where, mixer = head.where, head.mixer
     head.zero("mus", "up", "bonus", *_mixing(head))
-    # what is mixed in is multiplied with 0, if it is finite
-    linear(head.held.anywhere, array(mixer.get_parameter("down.weight")), what=where)
-    if float(mixer.get_parameter("mu").abs().max()) > 2.0**20:
-        raise CheckFailed(f"{where}: mu is too large")
+    # what is mixed in is multiplied with 0, if it is finite: x + (x' - x) mu, of any two tokens
+    most = 2 + 4 * float(mixer.get_parameter("mu").abs().max())
+    mixed = head.held.anywhere.like(0 * head.held.anywhere.mid, head.held.anywhere.size * most)
+    linear(mixed, array(mixer.get_parameter("down.weight")), what=f"{where}, what it mixes")
     opened = head.low_rank("w", tanh=True).map(lambda x: exponential(x, f"{where}, w"))
     return replace(_written(head, opened.scaled(-1.0)), early=True)
 
