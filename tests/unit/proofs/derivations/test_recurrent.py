@@ -347,12 +347,13 @@ def test_queries_that_decay_to_nothing_before_they_meet_large_keys_are_refused(
         carry(stream, part, hops(TASK)[0], TASK.position_z0, at_z0)
 
 
-def test_what_rwkv_6_mixes_is_a_number_for_the_largest_mu() -> None:
-    """x + (x' - x) mu, times a map of 2^121: infinity less infinity is no number."""
+@each("down, mu", [(2.0**121, 2.0**20), (0.0, 2.0**126)])
+def test_what_rwkv_6_mixes_is_a_number_for_the_largest_mu(down: float, mu: float) -> None:
+    """x + (x' - x) mu, times a map: infinity less infinity is no number, nor is 0 times it."""
     built = carried("rwkv(version=6, width=24)")
-    built.model.get_parameter("blocks.0.mixers.0.down.weight").fill_(2.0**121)
+    built.model.get_parameter("blocks.0.mixers.0.down.weight").fill_(down)
     arrival(built)
-    built.model.get_parameter("blocks.0.mixers.0.mu").fill_(2.0**20)
+    built.model.get_parameter("blocks.0.mixers.0.mu").fill_(mu)
     with pytest.raises(CheckFailed, match="what it mixes"):
         arrival(built)
 

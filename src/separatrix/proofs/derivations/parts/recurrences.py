@@ -79,7 +79,7 @@ from separatrix.proofs.derivations.parts.gates import (
 from separatrix.proofs.derivations.parts.live_parts import Live, array
 from separatrix.proofs.derivations.parts.steps import Rotated, Rows, Where, own_group
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import Enclosure, linear
+from separatrix.proofs.machine import Enclosure, limited, linear
 
 
 def _written(head: Maps, log_decay: Seen) -> Written:
@@ -207,6 +207,7 @@ def _rwkv6(head: Maps) -> Written:
     # what is mixed in is multiplied with 0, if it is finite: x + (x' - x) mu, of any two tokens
     most = 2 + 4 * float(mixer.get_parameter("mu").abs().max())
     mixed = head.held.anywhere.like(0 * head.held.anywhere.mid, head.held.anywhere.size * most)
+    limited(mixed.size, f"{where}, what it mixes", head.arithmetic)
     linear(mixed, array(mixer.get_parameter("down.weight")), what=f"{where}, what it mixes")
     opened = head.low_rank("w", tanh=True).map(lambda x: exponential(x, f"{where}, w"))
     return replace(_written(head, opened.scaled(-1.0)), early=True)
