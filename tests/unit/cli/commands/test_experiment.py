@@ -146,7 +146,7 @@ def test_from_training_to_a_folder(
     store = str(tmp_path / "store.sqlite")
     words = ["train", "toy", "--store", store, "--workers", "1"]
     assert run([*words, "--dry-run"]) == 0
-    assert "8: 4 cells" in capsys.readouterr().out
+    assert "runs        8" in capsys.readouterr().out
     assert run(words) == 0
     capsys.readouterr()
     assert run([*words, "--out", str(out)]) == 0
