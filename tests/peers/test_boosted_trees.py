@@ -31,7 +31,6 @@ HELD = {
     "istree:n=64": INSTANCES,
     "qsa:n=8,q=3,V=2": INSTANCES,
     "neighbour:n=4,d=12,V=2": INSTANCES,
-    "equality:n=256": 1000,
     "variables:length=80,chains=3,hops=1": INSTANCES,
     "disjointness:n=256": 1000,
     "group:n=24,G=C5,queries=9": INSTANCES,
@@ -73,6 +72,7 @@ SOLVED = {
     "equality:n=24": 0.99,
     "equality:n=48": 0.91,
     "equality:n=64": 0.995,
+    "equality:n=256": 0.86,
     "disjointness:n=16": 0.81,
     "disjointness:n=32": 0.72,
     "counting:n=24": 1.0,
@@ -126,7 +126,7 @@ def test_trees_find_no_more_than_the_levels_of_larger_sizes(text: str) -> None:
 
 def test_every_task_is_held_or_is_a_matter_of_counts() -> None:
     held = {text.partition(":")[0] for text in (*HELD, *HELD_SLOWLY)}
-    assert set(TASKS) | set(TEXT_TASKS) == held | {"parity", "modular", "majority"}
+    assert set(TASKS) | set(TEXT_TASKS) == held | {"equality", "parity", "modular", "majority"}
 
 
 @pytest.mark.parametrize(
