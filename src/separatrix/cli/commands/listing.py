@@ -42,16 +42,25 @@ def list_(asked: Asked) -> Answer:
         notes = [Line(f"\n{own.NOTE}")] if hasattr(own, "NOTE") else []
         return Told(own.rows(), Document(rows_table(read, own.SPARED), *notes))
     used(asked, f"list {kind} NAME", kind)
-    keys: list[str] = [next(iter(row.values())) for row in own.rows()]
-    folded = {key.casefold(): key for key in keys}
-    name = str(name if name in keys else folded.get(name.casefold(), name))
-    if kind == "constructions" and given(asked):
-        return precision(name, asked)
-    if kind == "experiments":
-        from separatrix.cli.commands.experiment import described
 
-        return described(name, asked)
-    return explained(own.describe(name))
+    def told(name: str) -> Answer:
+        if kind == "constructions" and given(asked):
+            return precision(name, asked)
+        if kind == "experiments":
+            from separatrix.cli.commands.experiment import described
+
+            return described(name, asked)
+        return explained(own.describe(name))
+
+    try:
+        return told(name)
+    except UnknownNameError:
+        # all are looked at only for one in another case
+        keys: list[str] = [next(iter(row.values())) for row in own.rows()]
+        folded = {key.casefold(): key for key in keys}
+        if name in keys or name.casefold() not in folded:
+            raise
+    return told(folded[name.casefold()])
 
 
 def explained(pairs: Iterable[tuple[str, str]]) -> Told:

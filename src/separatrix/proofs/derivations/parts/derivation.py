@@ -32,6 +32,7 @@ from separatrix.proofs.entries import UNPROVED, construction_statement, entry, u
 from separatrix.proofs.exact import ARITHMETIC, Digits
 from separatrix.tasks import Task, Thought
 from separatrix.tasks.base.task import NO_ANSWER, Tokens
+from separatrix.tasks.labels import asked
 
 Logits = Callable[[Tokens, Tokens | None], NDArray[np.floating]]
 """Logits (batch, k, answers) of prompts at some places (batch, k), or after the last token
@@ -63,9 +64,8 @@ def due(task: Task, prompts: Tokens) -> Tokens:
     if isinstance(task, Thought):
         return task.due_after(prompts)
     right = task.answer(prompts)
-    if not task.several:
-        return right[:, None]
-    return np.take_along_axis(right, _places(right), 1)
+    places = _asked(task, right)
+    return right[:, None] if places is None else np.take_along_axis(right, places, 1)
 
 
 def given(logits: Logits, task: Task, prompts: Tokens) -> tuple[Tokens, NDArray[np.bool_]]:
@@ -73,7 +73,7 @@ def given(logits: Logits, task: Task, prompts: Tokens) -> tuple[Tokens, NDArray[
     logits only. Each token that is written stands behind the prompt before the next is asked for.
     """
     if not task.stepwise:
-        return _largest(logits(prompts, _asked(task, prompts)))
+        return _largest(logits(prompts, _asked(task, task.answer(prompts))))
     finite = np.ones(len(prompts), np.bool_)
     read = prompts
     for _ in range(due(task, prompts[:1]).shape[1]):
@@ -116,16 +116,15 @@ def at_once(model: Model, task: Task) -> int:
     return max(1, MOST_NUMBERS // numbers_of(model, task.length))
 
 
-def _asked(task: Task, prompts: Tokens) -> Tokens | None:
-    """Where answers are due within prompts that ask several questions, (batch, questions)."""
-    return _places(task.answer(prompts)) if task.several else None
-
-
-def _places(right: Tokens) -> Tokens:
-    """The same from the answers: of a prompt that asks fewer, its last one again."""
-    count = (right != NO_ANSWER).sum(1, keepdims=True)
-    order = np.argsort(right == NO_ANSWER, axis=1, kind="stable")
-    return np.take_along_axis(order, np.minimum(np.arange(count.max()), count - 1), 1)
+def _asked(task: Task, right: Tokens) -> Tokens | None:
+    """Where answers are due within prompts that ask several questions, (batch, questions), of one
+    that asks fewer its last again; None where all are last.
+    """
+    places, answers = asked(task, right)
+    if places is None:
+        return None
+    last = (answers != NO_ANSWER).sum(1, keepdims=True) - 1
+    return np.take_along_axis(places, np.minimum(np.arange(places.shape[1]), last), 1)
 
 
 def _largest(logits: NDArray[np.floating]) -> tuple[Tokens, NDArray[np.bool_]]:

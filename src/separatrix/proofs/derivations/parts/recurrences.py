@@ -234,18 +234,22 @@ def _levels(head: Maps, found: Written) -> Written:
 
 
 def _log_linear(head: Maps) -> Written:
-    feature = head.mixer.mechanism.sizes()["feature"]
-    found = _written(head, head.constant(0.0))
-    return _levels(head, _through(head, found, *[lambda x, what: features(feature, x)] * 2))
+    return _levels(head, _featured(head, head.mixer.mechanism.sizes()["feature"]))
 
 
 def _linear(head: Maps) -> Written:
     mixer = head.mixer
     assert isinstance(mixer, LinearMixer)
-    found = replace(_written(head, head.constant(0.0)), decays=False)
+    found = replace(_featured(head, mixer.feature), decays=False)
     if mixer.normaliser:
         found = replace(found, averages=_AVERAGES.get(mixer.feature, "any"))
-    return _through(head, found, *[lambda x, what: features(mixer.feature, x)] * 2)
+    return found
+
+
+def _featured(head: Maps, feature: str) -> Written:
+    """Keys and queries behind a feature map, without decay."""
+    found = _written(head, head.constant(0.0))
+    return _through(head, found, *[lambda x, what: features(feature, x)] * 2)
 
 
 _AVERAGES: dict[str, Literal["positive", "half"]] = {"elu": "positive", "taylor": "half"}
