@@ -13,6 +13,7 @@ import signal
 import time
 from hashlib import sha256
 
+from separatrix.core.errors import SizeError
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.models.stored.run import Run
 from separatrix.training.packs import Metric, Pack, Slice, Update
@@ -110,17 +111,10 @@ def killing(piece: Slice) -> Update:
 
 
 def narrow(piece: Slice, pause: float = STEP) -> Update:
-    """Memory for two members only: larger packs are halved where they stand."""
-    if len(piece.pack.runs) <= 2:
-        return pretend(piece, pause)
-    return Update(
-        metrics=(),
-        finished=(),
-        checkpoint=piece.checkpoint,
-        step=0 if piece.checkpoint is None else json.loads(piece.checkpoint)["step"],
-        seconds=0.0,
-        halves=piece.pack.halves(),
-    )
+    """Memory for two members only."""
+    if len(piece.pack.runs) > 2:
+        raise SizeError("not enough memory")
+    return pretend(piece, pause)
 
 
 def has_bad(pack: Pack) -> bool:

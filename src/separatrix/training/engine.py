@@ -194,11 +194,11 @@ class Trainer:
 
     @classmethod
     def resumed(cls, pack: Pack, data: bytes, *, device: str = "cpu") -> Trainer:
-        """The trainer that wrote a checkpoint, or one of some of its members. Raises EvidenceError
-        for a checkpoint of others, or of another version of this code.
+        """The trainer that wrote a checkpoint. Raises EvidenceError for one of another pack, or of
+        another version of this code.
         """
         tensors, state = unpacked(data)
-        if not set(pack.keys) <= set(state["watches"]):
+        if state["pack"] != pack.key:
             raise EvidenceError("a checkpoint of another training, which was interrupted")
         if state["version"] != code_version():
             raise EvidenceError(
@@ -212,14 +212,12 @@ class Trainer:
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.step = state["step"]
         self.seconds = state["seconds"]
-        self._watches = {key: Watch(**state["watches"][key]) for key in self.pack.keys}
-        ended = {key: state["outcomes"][key] for key in self.pack.keys if key in state["outcomes"]}
-        self._outcomes = {key: Outcome.from_json(outcome) for key, outcome in ended.items()}
-        self._ended = {key: tensors[f"{_ENDED}{key}"] for key in ended}
-        self._keep([key for key in self._members if key not in ended])
-        columns = torch.tensor([state["members"].index(key) for key in self._members]).long()
-        self._models.load({n: tensors[n][columns] for n in self._models.tensors()})
-        self._window = tensors[_WINDOW][..., columns].to(self._device)
+        self._watches = {key: Watch(**watch) for key, watch in state["watches"].items()}
+        self._outcomes = {key: Outcome.from_json(one) for key, one in state["outcomes"].items()}
+        self._ended = {key: tensors[f"{_ENDED}{key}"] for key in self._outcomes}
+        self._keep(state["members"])
+        self._models.load(tensors)
+        self._window = tensors[_WINDOW].to(self._device)
         if self._members:
             self._streams.restore(state["streams"])
 

@@ -182,15 +182,11 @@ class Update:
     finished: tuple[tuple[str, Outcome], ...]
     """The runs that ended in this slice, by key."""
     checkpoint: bytes | None
-    """Where to go on, for either half where the pack is halved; None once every run has ended, and
-    at the start.
-    """
+    """Where to go on; None once every run has ended."""
     step: int
     """Steps done since the pack's start."""
     seconds: float
     """What this slice took."""
-    halves: tuple[Pack, Pack] | None = None
-    """The two packs to go on with, where the device's memory was too small for one."""
 
 
 BACKWARD = 3

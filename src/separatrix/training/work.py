@@ -8,8 +8,8 @@ import torch
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.plugins.probe import import_module
-from separatrix.training.engine import Trainer, unpacked
-from separatrix.training.packs import Pack, Slice, Update
+from separatrix.training.engine import Trainer
+from separatrix.training.packs import Slice, Update
 
 _STEPS = 5
 """Steps between looks at the clock."""
@@ -21,8 +21,7 @@ def work(slice: Slice) -> Update:
     """Trains a pack for some seconds, from a checkpoint on. The same slice gives the same numbers,
     but for how far it gets in its time.
 
-    Raises what training raises, and SizeError where a single model is too large for the device.
-    Where several are, the pack is halved: the two halves go on where this slice began.
+    Raises what training raises, and SizeError where the pack is too large for the device.
     """
     global _kept
     for module in slice.imports:
@@ -49,7 +48,12 @@ def work(slice: Slice) -> Update:
     except (RuntimeError, MemoryError) as error:
         if not _too_large(error):
             raise
-        return _halved(slice, started)
+        run, many = slice.pack.runs[0], len(slice.pack.runs)
+        raise SizeError(
+            f"{device} has not enough memory to train {many} model{'s' * (many > 1)} of"
+            f" {run.architecture} on {run.task}; take a smaller batch than {run.batch}, or"
+            " precision bf16"
+        ) from None
     checkpoint = trainer.checkpoint() if trainer.active else None
     if checkpoint is not None:
         _kept = (slice.pack, checkpoint, device), trainer
@@ -71,28 +75,4 @@ def _too_large(error: Exception) -> bool:
     """
     return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or any(
         said in str(error) for said in ("can't allocate memory", "std::bad_alloc")
-    )
-
-
-def _halved(slice: Slice, started: float) -> Update:
-    """The members that still train, in two packs that go on from the slice's checkpoint."""
-    step = 0
-    left = slice.pack.runs
-    if slice.checkpoint is not None:
-        _, state = unpacked(slice.checkpoint)
-        step = state["step"]
-        left = tuple(run for run in left if run.key in state["members"])
-    if len(left) < 2:
-        run = slice.pack.runs[0]
-        raise SizeError(
-            f"{slice.device} has not enough memory to train one model of {run.architecture} on"
-            f" {run.task}; take a smaller batch than {run.batch}, or precision bf16"
-        ) from None
-    return Update(
-        metrics=(),
-        finished=(),
-        checkpoint=slice.checkpoint,
-        step=step,
-        seconds=time.perf_counter() - started,
-        halves=Pack(left).halves(),
     )

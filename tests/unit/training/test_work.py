@@ -61,48 +61,23 @@ def test_slices_give_what_one_training_gives() -> None:
             assert replace(told[key], seconds=0.0) == replace(outcome, seconds=0.0)
 
 
-def test_a_pack_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that holds two members, in the middle of training."""
-    begun = work(Slice(pack=PACK, checkpoint=None, seconds=0.0))
-    advance = Trainer.advance
+def test_what_is_too_large_for_the_device_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the scheduler halves it."""
 
-    def small(self: Trainer, steps: int) -> None:
-        if len(self._members) > 2:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        advance(self, steps)
-
-    monkeypatch.setattr(Trainer, "advance", small)
-    update = work(Slice(pack=PACK, checkpoint=begun.checkpoint, seconds=0.0))
-    assert (update.checkpoint, update.finished, update.step) == (begun.checkpoint, (), 5)
-    assert update.halves is not None
-    assert update.halves[0].runs + update.halves[1].runs == PACK.runs
-    whole = Trainer(PACK)
-    advance(whole, 50)
-    for half in update.halves:
-        trainer = Trainer.resumed(half, update.checkpoint or b"")
-        assert trainer.step == 5
-        trainer.advance(45)
-        for key in half.keys:
-            pairs = zip(trainer.model(key).parameters(), whole.model(key).parameters(), strict=True)
-            assert all(torch.allclose(a, b, atol=1e-4) for a, b in pairs)
-
-
-def test_halves_at_the_start_and_a_model_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(self: Trainer, steps: int) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Trainer, "advance", none)
-    update = work(Slice(pack=PACK, checkpoint=None, seconds=0.0))
-    assert update.halves is not None
-    assert update.checkpoint is None
-    with pytest.raises(SizeError, match="not enough memory"):
-        work(Slice(pack=Pack((RUN,)), checkpoint=None, seconds=0.0))
+    for pack in (PACK, Pack((RUN,))):
+        with pytest.raises(SizeError, match=f"memory to train {len(pack.runs)} model"):
+            work(Slice(pack=pack, checkpoint=None, seconds=0.0))
 
 
 MEMORY = """
 import resource, sys
 from dataclasses import replace
 import torch
+from separatrix.core.errors import SizeError
 from separatrix.training.packs import Pack, Slice
 from separatrix.models.stored.run import Run
 from separatrix.training.work import work
@@ -120,15 +95,18 @@ resource.setrlimit(resource.RLIMIT_AS, (now + int(sys.argv[1]) * 2**20,) * 2)
 left = [Pack(tuple(replace(run, seed=seed) for seed in range(8)))]
 while left:
     pack = left.pop(0)
-    update = work(Slice(pack=pack, checkpoint=None, seconds=60.0))
-    print(len(pack.runs), len(update.finished))
-    left += update.halves or ()
+    try:
+        ended = work(Slice(pack=pack, checkpoint=None, seconds=60.0)).finished
+    except SizeError:
+        ended = ()
+        left += pack.halves()
+    print(len(pack.runs), len(ended))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
-def test_a_cpu_that_is_too_small_halves_a_pack_until_it_fits() -> None:
+def test_a_pack_that_is_halved_fits_into_a_smaller_memory_in_the_end() -> None:
     """Memory that the system refuses, and not a stand-in's word for it. How much eight take differs
     by machine: ever less is given, until they are too many.
     """

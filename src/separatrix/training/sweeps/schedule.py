@@ -212,12 +212,7 @@ class _Sweep:
         if not self.tells(job, update):
             return
         held = job.held.difference(key for key, _ in update.finished)
-        if update.halves is not None:
-            self.watch.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
-            for half in update.halves:
-                if own := held.intersection(half.keys):
-                    self.ready.append(_Job(pack=half, held=own, checkpoint=update.checkpoint))
-        elif held and update.checkpoint is not None:
+        if held and update.checkpoint is not None:
             seconds = min(2 * job.seconds, self.slice_seconds)
             next = _Job(pack=job.pack, held=held, checkpoint=update.checkpoint, seconds=seconds)
             self.ready.appendleft(next)
@@ -238,7 +233,8 @@ class _Sweep:
 
     def give_up(self, job: _Job, error: str) -> None:
         """A run is marked failed. Of several, the halves are tried alone, so that one bad run does
-        not take others with it; and what cannot go on from a checkpoint starts again.
+        not take others with it, and a device's memory may do for them; and what cannot go on from
+        a checkpoint starts again.
         """
         if len(job.held) == 1 == len(job.pack.runs) and not job.found:
             try:

@@ -410,18 +410,15 @@ def _keep_checkpoints(
     """What members go on with; `told` is by which version, and when."""
     # members that somebody else holds: what was told of them ends before this checkpoint
     connection.execute("UPDATE runs SET pack = NULL WHERE pack = ?", (pack.key,))
-    for part in update.halves or (pack,):
-        members = [going[key] for key in part.keys if key in going]
-        begun = update.checkpoint is not None and bool(members)
-        if begun:
-            connection.execute(
-                "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)",
-                (part.key, _listed(part.keys), update.step, *told, update.checkpoint),
-            )
-        connection.executemany(
-            "UPDATE runs SET pack = ? WHERE id = ?",
-            [(part.key if begun else None, number) for number in members],
+    begun = None if update.checkpoint is None else pack.key
+    if begun and going:
+        connection.execute(
+            "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)",
+            (begun, _listed(pack.keys), update.step, *told, update.checkpoint),
         )
+    connection.executemany(
+        "UPDATE runs SET pack = ? WHERE id = ?", [(begun, number) for number in going.values()]
+    )
     _drop_needless_checkpoints(connection)
 
 

@@ -172,7 +172,7 @@ def test_a_run_whose_work_raises_fails_alone(store: Store) -> None:
     assert engine.taken == []
 
 
-def test_a_pack_that_memory_is_too_small_for_goes_on_as_halves(store: Store) -> None:
+def test_a_pack_that_memory_is_too_small_for_starts_again_as_halves(store: Store) -> None:
     runs = pretended.runs(7)
     engine = InPlace(partial(pretended.narrow, pause=0.0))
     last = run_sweep(store, filled(store, runs, 7), engine, owner="me", slice_seconds=one_step)

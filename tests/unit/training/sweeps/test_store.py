@@ -77,19 +77,6 @@ def test_checkpoints_stay_until_nobody_goes_on_with_them(store: Store) -> None:
     assert checkpoint(store, both) is None
 
 
-def test_halves_take_the_place_of_their_pack(store: Store) -> None:
-    whole = pack(0, 1, 2)
-    store.add("a", whole.runs)
-    store.take_up(whole.keys, "me")
-    store.tell(whole, update(whole, 10), "me")
-    halves = whole.halves()
-    halved = replace(update(whole, 20, checkpoint=b"both"), halves=halves)
-    store.tell(whole, halved, "me")
-    assert checkpoint(store, whole) is None
-    assert [checkpoint(store, half) for half in halves] == [b"both"] * 2
-    assert store.packs(whole.keys) == list(halves)
-
-
 def test_checkpoints_of_other_code_are_not_gone_on_with(store: Store) -> None:
     alone = pack(0)
     store.add("a", alone.runs)
