@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (5_023, 4_000),
     "proofs": (9_911, 6_200),
     "checks": (2_747, 2_600),
-    "training": (5_787, 3_800),
+    "training": (5_579, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (7_830, 4_000),
+    "cli": (7_810, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

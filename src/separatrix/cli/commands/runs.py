@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Heading, Line, Table
 from separatrix.core.document.cells import NONE, accuracy, duration
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.training.sweeps.reading import Listed
+from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
@@ -41,12 +41,10 @@ def runs(asked: Asked) -> Answer:
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
-    """The store, to look at it; what is strange about its file is said. Raises StoreError, and
-    UnknownNameError for a sweep that it does not have.
+    """The store, to look at it. Raises StoreError, and UnknownNameError for a sweep that it does
+    not have.
     """
     store = Store.read(path)
-    if store.note:
-        print(f"note: {store.note}", file=sys.stderr)
     if sweep is not None and sweep not in (known := store.sweeps()):
         store.close()
         raise UnknownNameError.of("sweep", sweep, known, where=f" in {path}")
@@ -67,7 +65,7 @@ def _list(asked: Asked) -> Told:
         if asked.as_json:
             return Rows(kept.objects(sweep, status, sort=sort, limit=limit or 0), Document())
         most = FIRST if limit is None else limit
-        listed = kept.listed(sweep, status, sort=sort, limit=most)
+        listed = kept.rows(sweep, status, sort=sort, limit=most)
         counts = kept.counts(sweep)
     wanted = counts.get(status, 0) if status else sum(counts.values())
     rows = [listing(listed), Heading()] if listed else []
@@ -79,10 +77,9 @@ def _show(key: str, store: Path) -> Told:
     with opened(store) as kept:
         row = kept.run(key.strip().lower())
         metrics = kept.metrics(row.key)
-        earlier = kept.earlier(row.key)
     from separatrix.cli.report.run import description, plain
 
-    return Told(plain(row, metrics, earlier), description(row, metrics, earlier))
+    return Told(plain(row, metrics), description(row, metrics))
 
 
 def _export(files: list[Path], asked: Asked) -> Told:
@@ -136,25 +133,28 @@ SHORT_KEY = 10
 SPARED = ("time", "step", "rate", "seed")
 
 
-def listing(rows: Sequence[Listed]) -> Table:
+def listing(rows: Sequence[Stored]) -> Table:
     """A row for each run."""
     sweeps = len({row.sweep for row in rows}) > 1
-    cells = [
-        {
-            "run": row.key[:SHORT_KEY],
-            **({"sweep": row.sweep} if sweeps else {}),
-            "architecture": row.architecture,
-            # one long word has no room in a terminal
-            "task": row.task.replace(",", ", "),
-            "seed": row.seed,
-            "rate": f"{row.learning_rate:g}",
-            "status": row.status,
-            "step": f"{row.step}/{row.steps}",
-            "accuracy": accuracy(row.right, row.due),
-            "time": duration(row.seconds) if row.seconds else NONE,
-        }
-        for row in rows
-    ]
+    cells: list[dict[str, object]] = []
+    for row in rows:
+        # without reading stacks and tasks, which may be of a module that is not imported
+        run, ended = json.loads(row.specification), json.loads(row.result or "{}")
+        cells.append(
+            {
+                "run": row.key[:SHORT_KEY],
+                **({"sweep": row.sweep} if sweeps else {}),
+                "architecture": run["architecture"],
+                # one long word has no room in a terminal
+                "task": run["task"].replace(",", ", "),
+                "seed": run["seed"],
+                "rate": f"{run['learning_rate']:g}",
+                "status": row.status,
+                "step": f"{row.step}/{run['steps']}",
+                "accuracy": accuracy(ended.get("right"), ended.get("due")),
+                "time": duration(row.seconds) if row.seconds else NONE,
+            }
+        )
     return replace(rows_table(cells, SPARED), labels=True)
 
 

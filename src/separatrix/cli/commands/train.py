@@ -80,7 +80,6 @@ def _grid(file: Path, asked: Asked) -> Told:
             file,
             imports=asked.imports or (),
             retry=asked.retry,
-            fresh=asked.fresh,
             show=not asked.as_json,
             **engine_options(asked),
         )

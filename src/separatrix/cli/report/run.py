@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Part, Table
-from separatrix.core.document.cells import NONE, duration, guessed, moment, share
+from separatrix.core.document.cells import duration, guessed, moment, share
 from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.accuracy import percent
@@ -56,7 +56,7 @@ def ended(run: Run, outcome: Outcome, seconds: float) -> str:
     return f"after {steps} and {duration(seconds)}; {why}"
 
 
-def description(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> Document:
+def description(row: Stored, metrics: Sequence[Metric]) -> Document:
     """One run of a store: what was trained, what came of it, what is proved beside it, and how it
     went.
     """
@@ -75,44 +75,31 @@ def description(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored
     ]
     if row.version:
         rows.append(("ended", f"{moment(row.ended)} on {row.host}, by version {row.version}"))
-    for old in earlier:
-        reached = dict(measured_rows(run, old.outcome)).get("accuracy", NONE)
-        when = f"version {old.version}, {moment(old.ended)}"
-        rows.append(("earlier", f"{_status(old)}; {when}: {reached}"))
     table = Table([(f"  {label}", text) for label, text in rows], labels=True, turns=True)
     return Document(Heading(row.key), table, *_curve(metrics))
 
 
-def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> dict[str, Any]:
-    """The same as data."""
-    run = row.run
+def plain(row: Stored, metrics: Sequence[Metric]) -> dict[str, Any]:
+    """The same as data, with the intervals over its test prompts."""
+    run, outcome = row.run, row.outcome
+    # what diverged was not tested
+    tested = outcome if outcome is not None and outcome.tested else None
     try:
         beside: dict[str, Any] | None = vars(proved(run.architecture, run.task))
     except SeparatrixError:
         beside = None
     return {
-        **_plain(row),
+        **{name: getattr(row, name) for name in COLUMNS if name not in ("specification", "result")},
+        "run": run.to_json(),
+        "outcome": outcome and outcome.to_json(),
+        "interval": tested and wilson(tested.correct, tested.tested),
+        "interval_of_answers": tested and tested.interval,
         "chance": str(parse_task(run.task).chance),
         "proved": beside,
-        "earlier": [_plain(old) for old in earlier],
         "metrics": [
             {n: v if math.isfinite(v) else None for n, v in vars(metric).items() if n != "key"}
             for metric in metrics
         ],
-    }
-
-
-def _plain(row: Stored) -> dict[str, Any]:
-    """As lists of runs have it, and the intervals over its test prompts."""
-    outcome = row.outcome
-    # what diverged was not tested
-    tested = outcome if outcome is not None and outcome.tested else None
-    own = {name: getattr(row, name) for name in COLUMNS if name not in ("specification", "result")}
-    return own | {
-        "run": row.run.to_json(),
-        "outcome": outcome and outcome.to_json(),
-        "interval": tested and wilson(tested.correct, tested.tested),
-        "interval_of_answers": tested and tested.interval,
     }
 
 

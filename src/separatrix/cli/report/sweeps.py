@@ -33,7 +33,6 @@ def best_rows(summary: Summary) -> list[Row]:
     cells = summary.cells
     longer = list(dict.fromkeys(size for cell in cells for size in cell.run.longer))
     formats = list(dict.fromkeys(name for cell in cells for name in cell.run.formats))
-    chosen = any(len(cell.rates) > 1 for cell in cells)
     several = any(cell.several for cell in cells)
     unequal = len({cell.parameters for cell in cells} - {None}) > 1
     rows: list[Row] = []
@@ -47,8 +46,6 @@ def best_rows(summary: Summary) -> list[Row]:
         if several:
             row["whole prompts"] = _median(best and best.whole)
         row |= {"seeds": _seeds(best, cell), "solved": _solved(best)}
-        if chosen:
-            row["held out"] = _median(cell.held_out_accuracy)
         for name in formats:
             row[f"in {name}"] = _median(
                 best and best.rounded(name) if name in run.formats else None
@@ -101,10 +98,9 @@ def notes(summary: Summary) -> Iterator[str]:
     """What a reader of the tables has to know, one sentence each."""
     cells = summary.cells
     if any(len(cell.rates) > 1 for cell in cells):
-        yield f"rate: the best of {_grids(summary)} by the median over the same seeds."
         yield (
-            "held out: for each seed, the rate is chosen on the other seeds; the median of the"
-            " seeds at those rates, which no choice flatters."
+            f"rate: the best of {_grids(summary)} by the median over the same seeds, which flatters"
+            " it."
         )
     several = any(cell.several for cell in cells)
     answers = "the answers due in their own test prompts" if several else "their own test prompts"
@@ -203,7 +199,6 @@ def _cell_data(cell: Measured) -> dict[str, Any]:
             "learning_rate": best.learning_rate,
             "chosen_from": [rate.learning_rate for rate in cell.rates],
             "chosen_by": "median accuracy over the same seeds",
-            "held_out": _spread_data(cell.held_out_accuracy),
         },
     }
 

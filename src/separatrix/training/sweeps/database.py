@@ -26,11 +26,9 @@ UPGRADES = "b8dc9978"
 """The last commit of this repository that brings stores of version 1 over."""
 BESIDE = "-wal"
 """What is written goes into a file of this ending first."""
-_MAGIC = b"SQLite format 3\0"
-_HEADER = 100
-"""Bytes at the start of every SQLite file."""
 _WAL_LIMIT = 64 << 20
 _SAID = {
+    sqlite3.SQLITE_NOTADB: "no store of runs (no SQLite file); give another --store",
     **dict.fromkeys(
         (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
         "the store is locked by another program; waited {waited:.0f} s. Nothing was changed; try"
@@ -46,7 +44,7 @@ _SAID = {
     " is lost. Look at the disk, and the same command goes on",
 }
 """What an error of SQLite means for a store, and what to do."""
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT)
 
 
 class Database:
@@ -61,8 +59,6 @@ class Database:
         self.file = path.resolve()
         self.number = self.file.stat().st_ino
         """What tells this file from a copy."""
-        self.alone = not self._beside()
-        """Whether nothing stood in the file beside the store before this connection."""
         self.writing = writing
         self._lock = threading.RLock()
         with told(self.path, writing):
@@ -118,15 +114,6 @@ class Database:
             finally:
                 connection.execute("ROLLBACK")
 
-    def flush(self) -> None:
-        """Writes what stands in the file beside it (-wal) into the store, as far as it can."""
-        with self._lock, told(self.path, self.writing):
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-
-    def still_alone(self) -> bool:
-        """Whether nothing has stood in the file beside the store since before this connection."""
-        return self.alone and not self._beside()
-
     def looks_sound(self) -> None:
         """Raises StoreError where the structure of the file is damaged; reads all of it."""
         with self._lock, told(self.path, self.writing):
@@ -152,12 +139,6 @@ class Database:
                 f"{self.path}: the store was moved, removed or replaced while this process used it;"
                 " put it back with its -wal file, and the same command goes on"
             )
-
-    def _beside(self) -> bool:
-        try:
-            return self.file.with_name(self.file.name + BESIDE).stat().st_size > 0
-        except FileNotFoundError:
-            return False
 
     def _begin(self) -> None:
         connection = self._connection
@@ -209,37 +190,26 @@ def make(path: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Raises StoreError for what is no SQLite file at all, without opening it as one."""
-    try:
-        # to open a pipe would be to wait for whoever writes into it
-        if not path.is_file() and not path.is_dir() and path.exists():
-            raise StoreError(f"{path} is no ordinary file; a store is one")
-        with path.open("rb") as file:
-            start = file.read(_HEADER)
-    except FileNotFoundError:
+    """Raises StoreError for what is no file at all: to open a pipe would be to wait for whoever
+    writes into it.
+    """
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; a store is one file, such as {path}/sweeps.sqlite")
+    if not os.path.exists(path):
         raise StoreError(
             f"there is no store at {path}; `separatrix train GRID.yaml --store {path}` makes"
             " one, and --store names another"
-        ) from None
-    except IsADirectoryError:
-        raise StoreError(
-            f"{path} is a folder; a store is one file, such as {path}/sweeps.sqlite"
-        ) from None
-    except OSError as error:
-        raise StoreError(f"{path}: the store cannot be read: {error.strerror or error}") from None
-    if not start:
-        raise StoreError(f"{path} is an empty file, no store; remove it, or give another --store")
-    if not start.startswith(_MAGIC):
-        raise StoreError(f"{path} is no store of runs (no SQLite file); give another --store")
-    if len(start) < _HEADER:
-        raise damaged(path, "it was cut off")
+        )
+    if not path.is_file():
+        raise StoreError(f"{path} is no ordinary file; a store is one")
 
 
 def _check_version(path: Path, application: int, version: int) -> None:
     """Raises StoreError for another program's file, and for a store of another version."""
     if application != APPLICATION:
         raise StoreError(
-            f"{path} is an SQLite file of another program, no store of runs; give another --store"
+            f"{path} is no store of runs: it is empty, cut off, or an SQLite file of another"
+            " program; give another --store"
         )
     if version > VERSION:
         raise StoreError(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, get_type_hints
+from typing import Any, NoReturn, get_type_hints
 
 from separatrix.core.errors import (
     SeparatrixError,
@@ -255,53 +255,36 @@ def _from_python(value: object, where: str) -> Node:
 # ---- grids
 
 
-class Given(NamedTuple):
-    """A field's value, and where it stands."""
-
-    value: Any
-    place: str
-
-
-Entry = dict[str, Given]
-"""Fields that are set together."""
+Entry = dict[str, tuple[Any, str]]
+"""Fields that are set together, each with its value and where that stands."""
+Axes = Sequence[Sequence[Entry]]
+"""What changes a baseline; of the entries of each a run takes one."""
 
 
-class Grid(NamedTuple):
-    """The baseline and the axes that change it, each with its entries, of which a run takes one."""
+def _runs(place: str, baseline: Entry, axes: Axes, seeds: Sequence[int]) -> Iterator[Run]:
+    """Every combination with every seed, the last axis and then the seeds changing fastest.
 
-    place: str
-    baseline: Entry
-    axes: Sequence[Sequence[Entry]]
-
-    @property
-    def points(self) -> int:
-        """How many combinations there are."""
-        return math.prod(map(len, self.axes))
-
-    def runs(self, seeds: Sequence[int]) -> Iterator[Run]:
-        """Every combination with every seed, the last axis and then the seeds changing fastest.
-
-        Raises what an impossible combination raises, with the lines to blame; each one of what
-        matters is tried once: learning rates do not.
-        """
-        tried: set[tuple[Any, ...]] = set()
-        for entries in product(*self.axes):
-            given = dict(self.baseline)
-            for entry in entries:
-                given |= entry
-            values = {name: one.value for name, one in given.items()}
-            for name in NEEDED:
-                if name not in values:
-                    _refuse(
-                        self.place,
-                        f"{name} is not set; put it under `baseline:`, or as a list under `grid:`",
-                    )
-            what = tuple(values.get(name) for name in FIELDS if name not in _HARMLESS)
-            if what not in tried:
-                tried.add(what)
-                if (error := _error(values)) is not None:
-                    raise type(error)(f"{_blamed(given, values)}: {error}")
-            yield from (Run(**values, seed=seed) for seed in seeds)
+    Raises what an impossible combination raises, with the lines to blame; each one of what matters
+    is tried once: learning rates do not.
+    """
+    tried: set[tuple[Any, ...]] = set()
+    for entries in product(*axes):
+        given = dict(baseline)
+        for entry in entries:
+            given |= entry
+        values = {name: value for name, (value, _) in given.items()}
+        for name in NEEDED:
+            if name not in values:
+                _refuse(
+                    place,
+                    f"{name} is not set; put it under `baseline:`, or as a list under `grid:`",
+                )
+        what = tuple(values.get(name) for name in FIELDS if name not in _HARMLESS)
+        if what not in tried:
+            tried.add(what)
+            if (error := _error(values)) is not None:
+                raise type(error)(f"{_blamed(given, values)}: {error}")
+        yield from (Run(**values, seed=seed) for seed in seeds)
 
 
 def _error(values: Mapping[str, Any]) -> SeparatrixError | None:
@@ -319,7 +302,7 @@ def _blamed(given: Entry, values: Mapping[str, Any]) -> str:
         for name in given
         if name not in NEEDED and _error({k: v for k, v in values.items() if k != name}) is None
     ]
-    first, *others = dict.fromkeys(given[name].place for name in mends or NEEDED[::-1])
+    first, *others = dict.fromkeys(given[name][1] for name in mends or NEEDED[::-1])
     return f"{first}, with {' and '.join(map(_line, others))}" if others else first
 
 
@@ -345,13 +328,13 @@ def _sweep(node: Node, name: str) -> Sweep:
         _refuse(baseline.place, "baseline is a mapping of fields, such as `width: 32`")
     same = {} if baseline is None else _entry(baseline, "baseline")
     if grid is None:
-        grids = [Grid((baseline or node).place, same, ())]
+        grids: list[tuple[str, Axes]] = [((baseline or node).place, ())]
     elif grid.items is not None and not grid.items:
         _refuse(grid.place, "grid is an empty list; leave it out, or name fields with lists")
     else:
-        grids = [_grid(part, same) for part in grid.items or (grid,)]
+        grids = [(part.place, _axes(part)) for part in grid.items or (grid,)]
     seeds = range(SEEDS) if seeded is None else _seeds(seeded)
-    count = sum(one.points for one in grids) * len(seeds)
+    count = sum(math.prod(map(len, axes)) for _, axes in grids) * len(seeds)
     if count > MOST_RUNS:
         place = (grid or seeded or node).place
         raise SizeError(f"{place}: {count:,} runs; a sweep has {MOST_RUNS:,} at most")
@@ -359,7 +342,7 @@ def _sweep(node: Node, name: str) -> Sweep:
         name = named.text or ""
         if not 0 < len(name.strip()) <= len(name) <= LONGEST_NAME or not name.isprintable():
             _refuse(named.place, f"a name has 1 to {LONGEST_NAME} letters, all of which print")
-    return _once(name, [run for one in grids for run in one.runs(seeds)])
+    return _once(name, [run for place, axes in grids for run in _runs(place, same, axes, seeds)])
 
 
 def _seeds(node: Node) -> Sequence[int]:
@@ -375,7 +358,7 @@ def _seeds(node: Node) -> Sequence[int]:
     return [value("seed", inner) for inner in node.items]
 
 
-def _grid(node: Node, baseline: Entry) -> Grid:
+def _axes(node: Node) -> Axes:
     if node.fields is None:
         _refuse(node.place, "a grid is a mapping of fields to lists, such as `width: [32, 64]`")
     axes: list[list[Entry]] = []
@@ -390,7 +373,7 @@ def _grid(node: Node, baseline: Entry) -> Grid:
                     f"the entries of {name} set {field}, which those of {other} set"
                     " as well; a field varies in one place",
                 )
-    return Grid(node.place, baseline, axes)
+    return axes
 
 
 def _axis(name: str, node: Node) -> list[Entry]:
@@ -413,7 +396,7 @@ def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:
             _refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
         return entry
     try:
-        return {name: Given(value(name, node), node.place)}
+        return {name: (value(name, node), node.place)}
     except SeparatrixError as error:
         # of "full @ heads=1, head_dim=16" the second half begins with "head_dim=16"
         text = node.text or ""
@@ -429,7 +412,7 @@ def _entry(node: Node, where: str) -> Entry:
     fields = node.fields or {}
     for name, inner in fields.items():
         _check_field(name, inner, where)
-    return {name: Given(value(name, inner), inner.place) for name, inner in fields.items()}
+    return {name: (value(name, inner), inner.place) for name, inner in fields.items()}
 
 
 # ---- fields

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from separatrix.core.progress import HINT, shortened
 from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, cost
 from separatrix.training.sweeps.cells import cells, label, varied
-from separatrix.training.sweeps.schema import ENDED
+from separatrix.training.sweeps.schema import ENDED, RUNNING
 from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Line(NamedTuple):
     """A cell at one moment."""
 
     label: str
-    total: int
+    total: int = 0
     ended: int = 0
     running: int = 0
     """Of all processes on the store."""
@@ -76,16 +77,16 @@ class Watch:
         """`packs` are still to train, and `runs` are watched."""
         found = cells(runs)
         names = varied(found)
-        costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
         self._store = store
         self._owner = owner
-        self._labels = [label(cell, names) for cell in found]
+        self._keys = [run.key for members in found.values() for run in members]
+        numbers = store.cells(self._keys)
+        self._labels = {numbers[own[0].key]: label(cell, names) for cell, own in found.items()}
+        self._costs = {
+            numbers[key]: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys
+        }
+        """Of a run of a cell."""
         self._said: list[str] = []
-        store.watch(
-            (run.key, number, costs.get(run.key, 0.0))
-            for number, members in enumerate(found.values())
-            for run in members
-        )
         self._start = time.monotonic()
         self._before: tuple[int, float] | None = None
         """Steps that were done at the start, and what was to do."""
@@ -97,22 +98,36 @@ class Watch:
 
     def snapshot(self) -> Snapshot:
         """How it stands now."""
-        counts, lines = self._store.standing(self._owner)
-        steps = sum(done for _, _, done, _ in counts)
-        left = sum(cost for _, _, _, cost in counts)
+        found, best = self._store.standing(self._keys, self._owner)
+        steps, left = 0, 0.0
+        counts: Counter[str] = Counter()
+        lines = {number: Line(name) for number, name in self._labels.items()}
+        for cell, word, many, done, furthest, share in found:
+            line, going = lines[cell], word in (RUNNING, "elsewhere")
+            counts[word] += many
+            steps += done
+            left += 0.0 if word in ENDED else self._costs.get(cell, 0.0) * share
+            lines[cell] = line._replace(
+                total=line.total + many,
+                ended=line.ended + many * (word in ENDED),
+                running=line.running + many * going,
+                step=max(line.step, furthest * going),
+            )
+        for cell, (right, due) in best.items():
+            lines[cell] = lines[cell]._replace(right=right, due=due)
         said, self._said = tuple(self._said), []
         before, to_do = self._before = self._before or (steps, left)
         spent, did = time.monotonic() - self._start, to_do - left
         # at the pace so far, as if others stopped as early as those that are done
         longer = spent / did * left if did > 0 else None
         return Snapshot(
-            counts={word: count for word, count, *_ in counts},
+            counts=counts,
             steps=steps - before,
             # a run that is tried again begins anew
             rate=max(0, steps - before) / spent if spent else 0.0,
             left=longer if left else 0.0,
             lines=said,
-            cells=tuple(Line(self._labels[number], *found) for number, *found in lines),
+            cells=tuple(lines.values()),
         )
 
 

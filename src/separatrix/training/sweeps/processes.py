@@ -41,9 +41,6 @@ class Process:
         """Whether it certainly runs no more; of another machine that is never certain."""
         return self.here and not _lives(self.number, self.started)
 
-    def __str__(self) -> str:
-        return f"process {self.number} on {self.host}"
-
 
 def this_process() -> Process:
     return process(os.getpid())

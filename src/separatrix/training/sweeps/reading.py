@@ -31,8 +31,8 @@ BROKEN = (
 """Of a damaged run."""
 LISTED = "replaced = 0 AND key IN (SELECT value FROM json_each(?))"
 UNCOUNTED = (
-    "runs that code before 0.1.0 ended have no counts of single answers, and are not read; --fresh"
-    " trains them anew"
+    "runs that code before 0.1.0 ended have no counts of single answers, and are not read; another"
+    " --store has them trained anew"
 )
 _ERROR = "the hash of its outcome is another: the store is damaged; --retry trains it again"
 _ACCURACY = "1.0 * answered / due"
@@ -57,8 +57,6 @@ CALLED = {
     "status": _sound("status", f"'{DAMAGED}'"),
     "result": _sound("outcome"),
     "error": _sound("error", f"'{_ERROR}'"),
-    "right": _sound("answered"),
-    "due": _sound("due"),
     "accuracy": _ACCURACY,
 }
 """Name -> expression, where they differ."""
@@ -120,23 +118,6 @@ class Stored:
 
 
 COLUMNS = tuple(field.name for field in fields(Stored))
-
-
-class Listed(NamedTuple):
-    """A run as lists show it, read without its specification."""
-
-    key: str
-    sweep: str
-    architecture: str
-    task: str
-    seed: int
-    learning_rate: float
-    status: str
-    step: int
-    steps: int
-    right: int | None
-    due: int | None
-    seconds: float
 
 
 class Begun(NamedTuple):
@@ -206,13 +187,6 @@ class Reading:
         found = self._select(_called(COLUMNS, sweep), sweep, status, **more)
         return [Stored(*row) for row in found]
 
-    def listed(
-        self, sweep: str | None = None, status: str | None = None, **more: Any
-    ) -> list[Listed]:
-        """The same runs as lists show them: quicker where there are many."""
-        found = self._select(_called(Listed._fields, sweep), sweep, status, **more)
-        return list(map(Listed._make, found))
-
     def objects(
         self, sweep: str | None = None, status: str | None = None, **more: Any
     ) -> list[str]:
@@ -246,10 +220,6 @@ class Reading:
                 " letters"
             )
         return found[0]
-
-    def earlier(self, key: str) -> list[Stored]:
-        """What a run ended with before it was trained again, the first of it first."""
-        return self.rows(where="replaced = 1 AND key = ?", values=(key,))
 
     def numbered(self, ids: Sequence[int]) -> list[Stored]:
         """The runs of these rows."""
@@ -321,29 +291,32 @@ class Reading:
                 packs.append(Begun(Pack(tuple(runs)), data))
         return packs
 
-    def standing(self, owner: str) -> tuple[list[Any], list[Any]]:
-        """How the watched runs (`Store.watch`) stand. By status: how many they are, their steps,
-        and what their rest costs; where another owner has claimed them, they are "elsewhere". By
-        number of their cell: how many they are, have ended and are trained, the most steps of one
-        being trained; right and due of the best that is done and not damaged.
+    def cells(self, keys: Sequence[str]) -> dict[str, int]:
+        """The number of each run's cell."""
+        with self._database.reading() as connection:
+            query = f"SELECT key, cell FROM runs WHERE {LISTED}"
+            return dict(connection.execute(query, (json.dumps([*keys]),)).fetchall())
+
+    def standing(self, keys: Sequence[str], owner: str) -> tuple[list[Any], dict[int, Any]]:
+        """How some runs stand. By number of their cell and status ("elsewhere" where another owner
+        has claimed them): how many they are, their steps, the most steps of one, and the sum of the
+        shares of their steps that are left. And by cell right and due of the best that is done and
+        not damaged.
         """
-        watched = "FROM watched JOIN runs ON runs.id = watched.run"
+        listed = json.dumps([*keys])
         with self._database.reading() as connection:
             counts = connection.execute(
-                f"SELECT iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status) AS word,"
-                " count(*), sum(step),"
-                f" sum(iif(status IN {ENDED}, 0.0, cost * (1.0 - 1.0 * step / steps)))"
-                f" {watched} GROUP BY word",
-                (owner,),
+                f"SELECT cell, iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status)"
+                " AS word, count(*), sum(step), max(step), sum(1.0 - 1.0 * step / steps)"
+                f" FROM runs WHERE {LISTED} GROUP BY cell, word ORDER BY cell",
+                (owner, listed),
+            ).fetchall()
+            best = connection.execute(
+                f"SELECT cell, answered, due, max({_ACCURACY}) FROM runs"
+                f" WHERE status = 'done' AND NOT ({BROKEN}) AND {LISTED} GROUP BY cell",
+                (listed,),
             )
-            cells = connection.execute(
-                f"WITH best AS (SELECT line, answered, due, max({_ACCURACY}) {watched}"
-                f" WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line)"
-                f" SELECT line, count(*), sum(status IN {ENDED}), sum(status = '{RUNNING}'),"
-                f" max(iif(status = '{RUNNING}', step, 0)), best.answered, best.due"
-                f" {watched} LEFT JOIN best USING (line) GROUP BY line ORDER BY line"
-            )
-            return counts.fetchall(), cells.fetchall()
+            return counts, {cell: answers for cell, *answers, _ in best}
 
     def shown(
         self, sweep: str, keys: Sequence[str] | None = None

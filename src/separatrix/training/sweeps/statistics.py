@@ -5,8 +5,7 @@ own, over its test prompts, and among seeds stand the median, the least and the 
 pooled is how many seeds solved the task: they are independent.
 
 The best of several learning rates is chosen by its median over the same seeds that it is then
-shown with, which flatters it. So beside it stands what the choice gives where it was not made: for
-each seed the rate is chosen on the other seeds, and that seed's accuracy at it is `held out`.
+shown with, which flatters it; every seed at every rate stands beside.
 
 An accuracy is that of answers. Where several are due in a prompt, they depend on each other: its
 interval counts prompts.
@@ -186,46 +185,6 @@ class Measured:
             return rate.accuracy.median, _mean(*rate.ended.answers), -rate.learning_rate
 
         return max((rate for rate in self.rates if rate.seeds), key=merit, default=None)
-
-    @property
-    def held_out_accuracy(self) -> Spread | None:
-        return _spread(*self.held_out[2:])
-
-    @cached_property
-    def held_out(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """For each seed the rate, by its place, that the other seeds would have chosen, and right
-        answers of those due there. Empty where there is nothing to choose, or only one seed to
-        choose with.
-        """
-        found = [rate.ended for rate in self.rates]
-        seeds = np.unique(np.concatenate([each.seeds for each in found]))
-        shape = (len(self.rates), len(seeds))
-        right, due = np.zeros(shape, np.int64), np.ones(shape, np.int64)
-        there = np.zeros(shape, bool)
-        for row, each in enumerate(found):
-            columns = np.searchsorted(seeds, each.seeds)
-            right[row, columns], due[row, columns] = each.answers
-            there[row, columns] = True
-        counts = there.sum(1, keepdims=True) - there
-        shares = np.where(there, right / due, np.inf)
-        ordered, ranks = np.sort(shares, 1), shares.argsort(1, kind="stable").argsort(1)
-
-        def other(rank: Numbers) -> NDArray[np.float64]:
-            # without the one at its own rank, what stands behind it moves up
-            places = np.clip(rank + (ranks <= rank), 0, len(seeds) - 1)
-            return np.take_along_axis(ordered, places, 1)
-
-        medians = (other((counts - 1) // 2) + other(counts // 2)) / 2
-        reached = np.where(there, shares, 0)
-        means = (reached.sum(1, keepdims=True) - reached) / np.maximum(counts, 1)
-        # of equals, which roundings may part, the smallest rate
-        first = np.broadcast_to(-np.arange(len(self.rates))[:, None], shape)
-        order = np.lexsort((first, means.round(12), medians.round(12), counts > 0), axis=0)
-        chosen, place = order[-1], np.arange(len(seeds))
-        # where there is nothing to choose with, or where that rate has not ended with this seed
-        kept = (counts > 0)[chosen, place] & there[chosen, place] & (len(self.rates) > 1)
-        pairs = chosen[kept], place[kept]
-        return seeds[kept], chosen[kept], right[pairs], due[pairs]
 
     @cached_property
     def parameters(self) -> int | None:

@@ -40,23 +40,17 @@ class Owner:
 
     name: str
     process: Process
-    version: str
-    """Of its code."""
     file: int
     """The number of the store's file as it opened it: a copy has another."""
-    since: float
     beaten: float
     """When it last told of itself."""
-
-    def works_on(self, file: int) -> bool:
-        """Whether its process lives on this machine and writes to this file."""
-        return self.process.here and not self.process.dead and self.file == file
 
     def gone(self, file: int) -> bool:
         """Whether its claims are free: its process is dead, works on the file that this one is a
         copy of, or has been silent for too long.
         """
-        return (self.process.here and not self.works_on(file)) or time.time() - self.beaten > LEASE
+        elsewhere = self.process.here and self.file != file
+        return self.process.dead or elsewhere or time.time() - self.beaten > LEASE
 
 
 class Store(Reading):
@@ -69,13 +63,6 @@ class Store(Reading):
         self.version = version
         self._names: set[str] = set()
         """Of the owners that claimed something through this object."""
-        self.note = ""
-        """What a user should know of the file before it is used; "" where nothing is strange."""
-        try:
-            self.note = self.left_open() if database.alone else ""
-        except BaseException:
-            database.close()
-            raise
 
     @classmethod
     def open(cls, path: Path | str, *, version: str | None = None) -> Store:
@@ -147,21 +134,13 @@ class Store(Reading):
         """
         listed = _listed(keys)
         with self._database.transaction() as connection:
-            damaged = _begin_anew(connection, BROKEN, listed)
+            damaged = _begin_anew(connection, listed)
             failed = connection.execute(
                 f"UPDATE runs SET status = '{WAITING}', error = '', step = 0, ended = NULL"
                 f" WHERE status = 'failed' AND {LISTED}",
                 (listed,),
             ).rowcount
         return damaged + failed
-
-    def renew(self, keys: Iterable[str]) -> int:
-        """Lets ended runs of another version of the code wait again, and returns how many. What
-        they ended with is kept: `earlier` tells it.
-        """
-        with self._database.transaction() as connection:
-            other = f"status IN {ENDED} AND version <> ?"
-            return _begin_anew(connection, other, self.version, _listed(keys))
 
     # ---- who trains what
 
@@ -175,7 +154,7 @@ class Store(Reading):
         """
         begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
-            new = self._register(connection, owner)
+            self._register(connection, owner)
             for one in self.owners():
                 if one.name != owner and one.gone(self._database.number):
                     _free(connection, one.name)
@@ -183,9 +162,6 @@ class Store(Reading):
             for one in self.begun(held):
                 members = _taken(connection, one.pack.keys, owner)
                 begun.append(one._replace(held=members))
-        if new:
-            # from now on the store itself says that somebody writes beside it
-            self._database.flush()
         return held, begun
 
     def beat(self, owner: str) -> None:
@@ -193,16 +169,13 @@ class Store(Reading):
         with self._database.transaction(lasting=False) as connection:
             self._register(connection, owner)
 
-    def _register(self, connection: Connection, name: str) -> bool:
-        """Says that an owner lives, and returns whether it is new."""
+    def _register(self, connection: Connection, name: str) -> None:
         self._names.add(name)
-        new = name not in {owner.name for owner in self.owners()}
         now = time.time()
         connection.execute(
             "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (name, *astuple(this_process()), self.version, self._database.number, now, now),
         )
-        return new
 
     def release(self, owner: str) -> None:
         """Gives back what `owner` has claimed; checkpoints stay."""
@@ -214,33 +187,10 @@ class Store(Reading):
         """Who has claimed runs, the first of them first; some may be dead."""
         with self._database.reading() as connection:
             found = connection.execute(
-                "SELECT name, host, machine, process, started, version, file, since, beaten"
-                " FROM owners ORDER BY since, name"
+                "SELECT name, host, machine, process, started, file, beaten FROM owners"
+                " ORDER BY since, name"
             )
             return [Owner(row[0], Process(*row[1:5]), *row[5:]) for row in found]
-
-    def left_open(self) -> str:
-        """What it means that owners never closed the store and nothing stands in the file beside
-        it, where what is written goes first; "" where that is not so. Raises StoreError where one
-        of them still writes, or where the file is damaged.
-        """
-        path = self._database.path
-        owners = self.owners()
-        # somebody may have opened the store just now
-        if not owners or not self._database.still_alone():
-            return ""
-        for owner in owners:
-            if owner.process != this_process() and owner.works_on(self._database.number):
-                raise StoreError(
-                    f"{path}: {owner.process} writes to this store, but its -wal file was taken"
-                    " away; end that process, and what it had not stored is trained again"
-                )
-        self._database.looks_sound()
-        last = max(owners, key=lambda owner: owner.beaten)
-        return (
-            f"{path}: {last.process}, which wrote to this store last, did not close it, and no -wal"
-            " file stands beside it; what was stored last may be missing, and is trained again"
-        )
 
     # ---- what training tells
 
@@ -317,22 +267,6 @@ class Store(Reading):
                 )
             _drop_needless_checkpoints(connection)
 
-    def watch(self, runs: Iterable[tuple[str, int, float]]) -> None:
-        """Names the runs that `standing` tells of, each by key with the number of its cell and with
-        what its training costs.
-        """
-        with self._database.transaction(lasting=False) as connection:
-            # of this connection alone
-            connection.execute("DROP TABLE IF EXISTS temp.watched")
-            connection.execute(
-                "CREATE TEMP TABLE watched (run INTEGER PRIMARY KEY, line INTEGER, cost REAL)"
-            )
-            connection.executemany(
-                "INSERT OR REPLACE INTO watched"
-                " SELECT id, ?2, ?3 FROM runs WHERE replaced = 0 AND key = ?1",
-                runs,
-            )
-
 
 def _free(connection: Connection, name: str) -> None:
     """Takes an owner out, with all its claims."""
@@ -360,14 +294,15 @@ def _listed(keys: Iterable[str]) -> str:
     return json.dumps(list(keys))
 
 
-def _begin_anew(connection: Connection, which: str, *values: str) -> int:
-    """Lets those of the listed runs of which a condition holds wait in a new row each; the old rows
-    stay as they are. Returns how many.
+def _begin_anew(connection: Connection, listed: str) -> int:
+    """Lets the damaged ones of the listed runs wait in a new row each; the old rows stay as they
+    are. Returns how many.
     """
     found = connection.execute(
-        f"SELECT id, key, specification, cell, sweep FROM runs WHERE {which} AND {LISTED}", values
+        f"SELECT id, key, specification, cell, sweep FROM runs WHERE {BROKEN} AND {LISTED}",
+        (listed,),
     ).fetchall()
-    if found and which == BROKEN:
+    if found:
         # an index has what stood there before, and would not let go of it
         connection.execute("REINDEX")
     for number, *row in found:

@@ -43,13 +43,12 @@ def sweep(
     imports: Sequence[str] = (),
     slice_seconds: float = SLICE,
     retry: bool = False,
-    fresh: bool = False,
     show: bool = True,
 ) -> Summary:
     """Trains what the store does not have yet of a sweep, and returns what all its runs show.
 
-    Interrupted, or killed, the same call goes on. `retry` tries failed runs again, and `fresh`
-    trains again what another version of the code has trained. An `engine` of one's own stays open.
+    Interrupted, or killed, the same call goes on. `retry` tries failed runs again. An
+    `engine` of one's own stays open.
 
     Raises SpecError, UnknownNameError or SizeError for a sweep that is wrong, StoreError for a
     store that cannot be used, and EngineError where there is nothing to compute with.
@@ -71,11 +70,9 @@ def sweep(
         keys = [run.key for run in wanted.runs]
         if retry:
             kept.retry(keys)
-        if fresh:
-            kept.renew(keys)
         ended, begun = progress(kept, wanted)
         if show:
-            _say(kept, wanted, len(ended))
+            _say(kept.path, wanted, len(ended))
         if len(ended) < len(keys):
             with opened() as there, watching(wanted.name, shown=show) as told:
                 run_sweep(
@@ -146,13 +143,11 @@ def imported(modules: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def _say(store: Store, wanted: Sweep, ended: int) -> None:
-    if store.note:
-        print(f"note: {store.note}", file=sys.stderr)
+def _say(store: Path, wanted: Sweep, ended: int) -> None:
     left = len(wanted.runs) - ended
     before = f", {ended:,} of which have ended before" if ended else ""
     todo = f"; {left:,} to do" if ended and left else "" if left else "; nothing to do"
-    said = f"{wanted.name}: {len(wanted.runs):,} runs in {store.path}{before}{todo}"
+    said = f"{wanted.name}: {len(wanted.runs):,} runs in {store}{before}{todo}"
     print(said, file=sys.stderr)
 
 

@@ -226,7 +226,7 @@ def test_what_code_before_this_version_ended_is_refused(
             "CREATE TRIGGER ended_stays BEFORE UPDATE OF key ON runs BEGIN SELECT 1; END;"
         )
     connection.close()
-    assert "--fresh" in fails(capsys, "summary", "--store", str(several))
+    assert "--store" in fails(capsys, "summary", "--store", str(several))
     said = fails(capsys, "show", MANY.key, "--store", str(several))
     assert f"run {MANY.key[:12]}" in said
 

@@ -8,7 +8,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -130,28 +129,12 @@ def hundredths(spread: Spread | None) -> tuple[Fraction, Fraction, Fraction]:
     return 100 * spread.median, 100 * spread.least, 100 * spread.most
 
 
-def held_out(cell: Measured) -> list[tuple[int, float, Fraction]]:
-    """Seeds, the rates that the others chose, and the accuracies there."""
-    columns = (column.tolist() for column in cell.held_out)
-    return [
-        (seed, cell.rates[rate].learning_rate, Fraction(right, due))
-        for seed, rate, right, due in zip(*columns, strict=True)
-    ]
-
-
 def test_by_hand() -> None:
     cell = only(one({1e-3: (90, 80, 10), 1e-2: (70, 95, 85)}))
     assert [rate.learning_rate for rate in cell.rates] == [1e-3, 1e-2]
     assert cell.best is cell.rates[1]
     assert hundredths(cell.rates[0].accuracy) == (80, 10, 90)
     assert hundredths(cell.rates[1].accuracy) == (85, 70, 95)
-    # without seed 0: medians 45 and 90; without 1: 50 and 77.5; without 2: 85 and 82.5
-    assert held_out(cell) == [
-        (0, 1e-2, Fraction(70, 100)),
-        (1, 1e-2, Fraction(95, 100)),
-        (2, 1e-3, Fraction(10, 100)),
-    ]
-    assert hundredths(cell.held_out_accuracy) == (70, 10, 95)
     assert cell.chance == Fraction(1, 128)
     # Wilson for 90 of 100, from the formula with z = 1.96: 0.8256 to 0.9448
     (first, *_) = ended(cell.rates[0]).values()
@@ -168,8 +151,6 @@ def test_seeds_that_diverged_failed_or_wait() -> None:
     assert ended(low)[1].interval is None
     assert (high.accuracy, high.solved_interval, high.unfinished) == (None, None, 2)
     assert cell.best is low
-    # for each seed that ended there is one rate with others to choose it by
-    assert cell.held_out[0].tolist() == [0, 1, 2, 3]
 
 
 def test_how_many_seeds_solve_it() -> None:
@@ -178,8 +159,6 @@ def test_how_many_seeds_solve_it() -> None:
     # Wilson for 4 of 5: 0.3755 to 0.9638
     low, high = map(float, cell.rates[0].solved_interval or ())
     assert (low, high) == (pytest.approx(0.3755, abs=1e-4), pytest.approx(0.9638, abs=1e-4))
-    # nothing was chosen, so that nothing is held out
-    assert held_out(cell) == []
     # of one seed there is no share of seeds
     alone = only(one({1e-3: (100,)})).rates[0]
     assert (alone.solved, alone.seeds, alone.solved_interval) == (1, 1, None)
@@ -188,32 +167,6 @@ def test_how_many_seeds_solve_it() -> None:
 def test_equal_medians_are_told_apart_by_the_mean_and_then_by_the_rate() -> None:
     assert only(one({1e-3: (50, 60, 70), 1e-2: (50, 60, 80)})).best.learning_rate == 1e-2  # type: ignore[union-attr]
     assert only(one({1e-3: (50, 60, 70), 1e-2: (70, 60, 50)})).best.learning_rate == 1e-3  # type: ignore[union-attr]
-
-
-def test_no_choice_flatters_what_is_held_out() -> None:
-    """Two rates that are equally good: each of 3 seeds is right on all or on nothing, by a fair
-    coin. Over all 64 cases the best rate's mean lies above 1/2, what is held out does not.
-    """
-    shown = Fraction(0)
-    apart = Fraction(0)
-    cases = list(product((0, 100), repeat=6))
-    for case in cases:
-        cell = Measured(
-            label="",
-            run=RUN,
-            rates=tuple(
-                rate_of(rate, list(map(trial, range(3), given)))
-                for rate, given in ((1e-3, case[:3]), (1e-2, case[3:]))
-            ),
-            proved=None,
-            repeats="",
-        )
-        assert cell.best is not None
-        assert len(held_out(cell)) == 3
-        shown += sum(o.accuracy for o in ended(cell.best).values()) / 3
-        apart += sum((reached for *_, reached in held_out(cell)), Fraction(0)) / 3
-    assert apart / len(cases) == Fraction(1, 2)
-    assert shown / len(cases) > Fraction(3, 5)
 
 
 def of_answers(seed: int, rng: random.Random) -> Stored:
@@ -228,25 +181,7 @@ def of_answers(seed: int, rng: random.Random) -> Stored:
     return stored(run, correct, tested=4, right=right, due=due)
 
 
-def held_out_by_definition(cell: Measured) -> list[tuple[int, float, Fraction]]:
-    """For each seed every rate's median and mean without it, one after another."""
-    found: list[tuple[int, float, Fraction]] = []
-    known = {
-        rate.learning_rate: {seed: o.accuracy for seed, o in ended(rate).items()}
-        for rate in cell.rates
-    }
-    for seed in sorted({seed for own in known.values() for seed in own}):
-        others = {
-            rate: [value for other, value in own.items() if other != seed]
-            for rate, own in known.items()
-        }
-        chosen = best_rate(others)
-        if chosen is not None and seed in known[chosen]:
-            found.append((seed, chosen, known[chosen][seed]))
-    return found
-
-
-def test_what_is_held_out_by_definition() -> None:
+def test_medians_and_the_best_rate_by_definition() -> None:
     """Draws with few answers: many ties of medians and of means, and seeds that are missing."""
     rng = random.Random(0)
     for _ in range(400):
@@ -258,9 +193,6 @@ def test_what_is_held_out_by_definition() -> None:
             for rate in (1e-3, 3e-3, 1e-2)[: rng.randint(2, 3)]
         )
         cell = Measured(label="", run=RUN, rates=rates, proved=None, repeats="")
-        expected = held_out_by_definition(cell)
-        assert held_out(cell) == expected
-        assert cell.held_out_accuracy == Spread.of([value for *_, value in expected])
         for rate in rates:
             own = ended(rate).values()
             assert rate.accuracy == Spread.of([o.accuracy for o in own])
@@ -284,10 +216,6 @@ def test_the_rule_of_stopping_asks_for_steps() -> None:
     solved = summary("s", rows[:2])
     assert solved.cells[0].needed == 0
     assert only(one({1e-3: (100, 99, 40)})).needed == 0
-
-
-def trial(seed: int, correct: int) -> Stored:
-    return stored(replace(RUN, seed=seed), correct)
 
 
 def ended(rate: Rate) -> dict[int, Outcome]:
@@ -353,7 +281,6 @@ def test_tables(both: Summary) -> None:
     assert first["median"] == "99.5 %"
     # Wilson for 2 of 2: 2 / (2 + 3.8415) = 0.3423 to 1
     assert first["solved"] == "2 of 2 (34.2-100.0)"
-    assert first["held out"] == "99.5 %"
     assert (first["at most"], first["proved"]) == ("-", "SOLVABLE (construction: retrieval)")
     assert second["seeds"] == "30.0 % (1 of 2)"
     assert second["proved"] == "FAILS (Theorem I)"
@@ -377,7 +304,6 @@ def test_notes(both: Summary) -> None:
     said = "\n".join(tables.notes(both))
     for words in (
         "the best of 0.001, 0.01 by the median over the same seeds",
-        "the rate is chosen on the other seeds",
         "1 diverged, 1 failed. A diverged seed counts as 0 %",
         "no weights answer more of random questions (Theorem A)",
     ):

@@ -238,23 +238,6 @@ def test_failed_runs_wait_again_when_asked(store: Store) -> None:
     assert store.take_up(both.keys, "me")[0] == list(both.keys)
 
 
-def test_results_of_other_code_are_kept_when_trained_again(store: Store) -> None:
-    both = pack(0, 1)
-    store.add("a", both.runs)
-    store.take_up(both.keys, "me")
-    store.tell(both, update(both, 10, finished=both.runs, checkpoint=None), "me")
-    assert store.renew(both.keys) == 0
-    with Store.open(store.path, version="2") as newer:
-        assert newer.renew(both.keys[:1]) == 1
-        assert newer.take_up(both.keys, "me")[0] == [both.keys[0]]
-        assert [(row.status, row.version) for row in newer.rows("a")] == [
-            ("running", ""),
-            ("done", "1"),
-        ]
-        kept = newer.earlier(both.keys[0])
-    assert [(row.outcome, row.version) for row in kept] == [(outcome(both.runs[0]), "1")]
-
-
 def test_orders_and_limits(store: Store) -> None:
     runs = [run(seed, rate) for seed in (1, 0) for rate in (3e-3, 1e-3)]
     store.add("a", runs)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Generic, Self, TypeVar
 
 from separatrix.core.errors import SeparatrixError, first_line
@@ -174,10 +175,7 @@ def attempted(work: Callable[[Argument], Value], piece: Argument) -> Value | Fai
 
 def described(error: Exception) -> str:
     """An error that nobody expected: its kind, its message and where it was raised."""
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        place = f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
-        trace = trace.tb_next
+    frame = extract_tb(error.__traceback__)[-1]
     message = first_line(error)
-    return f"{type(error).__name__}{': ' if message else ''}{message}{place}"
+    said = f"{type(error).__name__}{': ' if message else ''}{message}"
+    return f"{said} ({Path(frame.filename).name}, line {frame.lineno})"
