@@ -7,7 +7,9 @@ turns at the same sizes in the same process. Only the generator's own file is re
 from the rest of Zoology are two classes that hold settings and results, which stand-ins replace.
 With one of RULER (NVIDIA/RULER), prompts of needles take turns in the same way. Its filler is one
 paragraph again and again (noise) or a sentence drawn each time (needle); essays, which it downloads
-and splits into sentences by a library's model, are not measured.
+and splits into sentences by a library's model, are not measured. RULER's file counts the tokens of
+each prompt, and of what stands before its answer, for its lengths are in tokens and ours in words:
+so it is measured alone and with both counts, by a tokenizer trained on its prompts.
 """
 
 from __future__ import annotations
@@ -143,7 +145,7 @@ def side_by_side(
     return statistics.median(ours[1:]), statistics.median(theirs[1:])
 
 
-def ruler_generator(checkout: Path, filler: str, keys: int) -> Callable[[int], tuple[str, Any]]:
+def ruler_generator(checkout: Path, filler: str, keys: int) -> Callable[[int], Any]:
     """RULER's function that makes a prompt of so many pieces of filler, alone: its file reads the
     command line, a tokenizer and word lists as soon as it is imported.
     """
@@ -181,13 +183,32 @@ def ruler_generator(checkout: Path, filler: str, keys: int) -> Callable[[int], t
     return names["generate_input_output"]
 
 
-def beside_ruler(checkout: Path, filler: str, words: int, rounds: int) -> tuple[float, float]:
+def counted(generate: Callable[[int], Any], pieces: int) -> Callable[[int], Any]:
+    """The generator with the counts that RULER's file makes of each prompt."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator([generate(pieces)[0] for _ in range(100)], vocab_size=8192)
+
+    def made(pieces: int) -> tuple[str, int, int]:
+        text, answers = generate(pieces)
+        before = text[: text.find(answers[0])]
+        return text, len(tokenizer.encode(text).ids), len(tokenizer.encode(before).ids)
+
+    return made
+
+
+def beside_ruler(
+    checkout: Path, filler: str, words: int, rounds: int, *, counts: bool
+) -> tuple[float, float]:
     """Prompts per second of processor time of our needles and of RULER's, in turns, of at least as
     many words.
     """
     task = parse_text_task(f"needles:length={words},keys={DEFAULT_PAIRS}")
     generate = ruler_generator(checkout, filler, DEFAULT_PAIRS)
     pieces = next(n for n in range(10, words) if len(generate(n)[0].split()) >= words)
+    if counts:
+        generate = counted(generate, pieces)
     batch = max(1, TOKENS // 4 // words)
     rng = np.random.default_rng(0)
     ours, theirs = [], []
@@ -195,8 +216,8 @@ def beside_ruler(checkout: Path, filler: str, words: int, rounds: int) -> tuple[
         start = time.process_time()
         task.sample(batch, rng)
         between = time.process_time()
-        for _ in range(batch):
-            generate(pieces)
+        # all kept until the last is made, as ours are and as RULER's own file does
+        [generate(pieces) for _ in range(batch)]
         ours.append(batch / (between - start))
         theirs.append(batch / (time.process_time() - between))
     return statistics.median(ours[1:]), statistics.median(theirs[1:])
@@ -221,12 +242,15 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.ruler is not None:
-        print("needles, 8 keys, prompts/s    ours    RULER   ratio")
-        for filler in ("noise", "needle"):
+        print("needles, 8 keys, prompts/s            ours    RULER   ratio")
+        for filler, counts in (("noise", False), ("needle", False), ("noise", True)):
             for words in (1024, 4096):
-                ours, theirs = beside_ruler(options.ruler, filler, words, options.rounds)
+                ours, theirs = beside_ruler(
+                    options.ruler, filler, words, options.rounds, counts=counts
+                )
                 print(
-                    f"{filler:6} {words:6} words{ours:14.0f}{theirs:9.0f}{ours / theirs:8.2f}",
+                    f"{filler:6} {'counted' * counts:7} {words:6} words"
+                    f"{ours:14.0f}{theirs:9.0f}{ours / theirs:8.2f}",
                     flush=True,
                 )
         return

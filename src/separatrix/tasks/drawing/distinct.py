@@ -156,7 +156,7 @@ def distinct(
         return order[:, :number]
     draws = enough_of_uniform(number, ids, more)
     if ids > _SLOTS or draws is None:
-        return _distinct_of_many(held, number, ids, rng)
+        return distinct_of_many(batch, number, ids, rng, held)
     rows = _SLOTS // ids
     result = np.empty((batch, number), np.int64)
     for start in range(0, batch, rows):
@@ -167,13 +167,18 @@ def distinct(
     return result
 
 
-def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Generator) -> Tokens:
-    """Of more ids than there is room for slots: those that repeat an earlier entry of their row are
-    drawn again until none does. No step tells free ids apart but by whether they are equal, so
-    exchanging two turns any row of different ones into another that is equally likely.
+def distinct_of_many(
+    batch: int, number: int, ids: int, rng: np.random.Generator, held: Tokens | None = None
+) -> Tokens:
+    """Of far more ids than are drawn: those that repeat an earlier entry of their row are drawn
+    again until none does. No step tells free ids apart but by whether they are equal, so exchanging
+    two turns any row of different ones into another that is equally likely.
     """
-    batch, more = held.shape
-    drawn = np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1)
+    drawn = rng.integers(ids, size=(batch, number))
+    more = 0
+    if held is not None:
+        drawn = np.concatenate((held, drawn), axis=1)
+        more = held.shape[1]
     rows = np.arange(batch)
     while len(rows):
         row, place = repeated(drawn[rows], ids)

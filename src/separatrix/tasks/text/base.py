@@ -83,13 +83,9 @@ class TextTask(Described):
         """What an answer looks like: ("names", how many, whether their order counts)."""
         return "names", 1, False
 
+    @abstractmethod
     def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
         """`batch` instances, drawn with `rng` only."""
-        return [self._item(rng) for _ in range(self._batch(batch))]
-
-    @abstractmethod
-    def _item(self, rng: np.random.Generator) -> TextItem:
-        """One instance."""
 
     @abstractmethod
     def answer(self, prompt: str) -> str:

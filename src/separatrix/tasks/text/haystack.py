@@ -7,14 +7,18 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise, product
 from math import comb, perm
 from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError
-from separatrix.core.numbers.lazy import np
+from separatrix.core.numbers.lazy import Ints, NDArray, np
 from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.task import rows_of
+from separatrix.tasks.drawing.distinct import distinct, distinct_of_many, shuffled, smallest
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
-from separatrix.tasks.text.names import PATTERN, names, some_names
+from separatrix.tasks.text.names import PATTERN, names
 
 SHORTEST: Final = 6
 _LONGEST: Final = 12
@@ -41,65 +45,76 @@ _LISTED: Final = {
 _LISTS: Final = {kind: words.split() for kind, words in _LISTED.items()}
 
 
-def _phrases(before: str, behind: str) -> list[str]:
-    return [f" {one} the {two}" for one in _LISTS[before] for two in _LISTS[behind]]
+def _joined(*lists: list[str]) -> list[str]:
+    return list(map("".join, product(*lists)))
 
 
 _ADJECTIVES, _NOUNS, _VERBS, _ADVERBS = (
     [f" {word}" for word in _LISTS[kind]] for kind in ("adjective", "noun", "verb", "adverb")
 )
-_PLACES, _TIMES = _phrases("where", "place"), _phrases("when", "time")
-_CHOICES: Final = [
-    *map(len, (_ADJECTIVES, _NOUNS, _VERBS, _ADVERBS, _ADJECTIVES, _NOUNS, _PLACES, _TIMES))
-]
-"""How many words or phrases each place of a sentence is drawn from."""
+_PLACES, _TIMES = (
+    [f" {one} the {two}" for one in _LISTS[before] for two in _LISTS[behind]]
+    for before, behind in (("where", "place"), ("when", "time"))
+)
 FILLER: Final = re.compile(rf"The(?: [a-z]+){{{SHORTEST - 1},{_LONGEST - 1}}}\.")
 """What such a sentence looks like."""
 
 
-def filler(words: int, rng: np.random.Generator) -> list[str]:
-    """Sentences of `words` words in all; `words` is 0 or at least SHORTEST."""
-    lengths = _lengths(words, rng)
-    # one column of draws for each place of a sentence
-    draws = rng.integers(1 << 30, size=(len(lengths), len(_CHOICES))) % _CHOICES
-    return [
-        _sentence(length, *drawn) for length, drawn in zip(lengths, draws.tolist(), strict=True)
+@cache
+def _pieces() -> tuple[NDArray[np.object_], Ints, Ints]:
+    """All that sentences are made of, list after list. For each number of words above SHORTEST the
+    lists of its beginning, middle and end: how many each list has, and where it begins.
+    """
+    lists = (
+        _joined([" The"], _ADJECTIVES, _NOUNS),
+        _joined(_VERBS, [" the"]),
+        _joined(_VERBS, _ADVERBS, [" the"]),
+        _NOUNS,
+        _joined(_ADJECTIVES, _NOUNS),
+        ["."],
+        _joined(_PLACES, ["."]),
+        _joined(_PLACES, _TIMES, ["."]),
+    )
+    # phrases of three words at the end, single ones in the middle
+    chosen = [
+        (0, 1 + (more % 3 > 0), 3 + (more % 3 > 1), 5 + more // 3)
+        for more in range(_LONGEST - SHORTEST + 1)
     ]
+    sizes = np.array(list(map(len, lists)))
+    every = np.array([piece for each in lists for piece in each], object)
+    return every, sizes[chosen], (sizes.cumsum() - sizes)[chosen]
 
 
-def _lengths(words: int, rng: np.random.Generator) -> list[int]:
-    drawn = rng.integers(SHORTEST, _LONGEST + 1, size=words // SHORTEST)
-    left = words - np.cumsum(drawn) + drawn
+PIECES: Final = 4
+"""Of a sentence."""
+
+
+def filler(rows: int, words: int, rng: np.random.Generator) -> list[list[str]]:
+    """For each row sentences of `words` words in all, at least SHORTEST, piece by piece; every word
+    has a blank before it.
+    """
+    lengths = _lengths(rows, words, rng)
+    more = lengths[lengths > 0] - SHORTEST
+    pieces, sizes, starts = _pieces()
+    # of as many numbers as all sizes divide
+    drawn = rng.integers(np.lcm.reduce(sizes.ravel()), size=(len(more), PIECES)) % sizes[more]
+    told = pieces[(starts[more] + drawn).ravel()].tolist()
+    ends = PIECES * np.count_nonzero(lengths, axis=1).cumsum()
+    return [told[start:end] for start, end in pairwise((0, *ends.tolist()))]
+
+
+def _lengths(rows: int, words: int, rng: np.random.Generator) -> Ints:
+    """Words of the sentences of each row, and 0 behind the last."""
+    drawn = rng.integers(SHORTEST, _LONGEST + 1, size=(rows, words // SHORTEST + 1))
+    left = words - drawn.cumsum(axis=1) + drawn
     # as long as what is left behind is a sentence too
-    lengths = drawn[left > _LONGEST + SHORTEST].tolist()
-    words -= sum(lengths)
-    if words > _LONGEST:
-        lengths.append(SHORTEST)
-        words -= SHORTEST
-    return lengths + [words] * (words > 0)
-
-
-def _sentence(
-    length: int, one: int, who: int, does: int, how: int, other: int, what: int, at: int, when: int
-) -> str:
-    """A sentence of that many words: a core of six, phrases of three, and single words."""
-    more = length - SHORTEST
-    adverb = _ADVERBS[how] if more % 3 else ""
-    adjective = _ADJECTIVES[other] if more % 3 == 2 else ""
-    place = _PLACES[at] if more >= 3 else ""
-    time = _TIMES[when] if more >= 6 else ""
-    said = f"The{_ADJECTIVES[one]}{_NOUNS[who]}{_VERBS[does]}{adverb}"
-    return f"{said} the{adjective}{_NOUNS[what]}{place}{time}."
-
-
-def among(needles: list[str], words: int, rng: np.random.Generator) -> str:
-    """`words` words: the needles in order at a uniform set of places among filler sentences."""
-    told = sum(needle.count(" ") + 1 for needle in needles)
-    sentences = filler(words - told, rng)
-    places = rng.choice(len(sentences) + len(needles), len(needles), replace=False)
-    for place, needle in zip(sorted(places.tolist()), needles, strict=True):
-        sentences.insert(place, needle)
-    return " ".join(sentences)
+    lengths = np.where(left > _LONGEST + SHORTEST, drawn, 0)
+    rest = words - lengths.sum(axis=1)
+    last = np.where(rest > _LONGEST, SHORTEST, rest)
+    at = np.arange(rows), np.count_nonzero(lengths, axis=1)
+    lengths[at] = last
+    lengths[at[0], at[1] + 1] = rest - last
+    return lengths
 
 
 CUE: Final = "Answer:"
@@ -150,8 +165,51 @@ class Haystack(TextTask):
         """At most: the shortest filler throughout."""
         return self.needles + (self.length - TOLD * self.needles) // SHORTEST
 
-    def _prompt(self, needles: list[str], question: str, rng: np.random.Generator) -> str:
-        return f"{among(needles, self.length, rng)}{QUESTION}{question}\n{CUE}"
+    @property
+    @abstractmethod
+    def named(self) -> int:
+        """How many names there are."""
+
+    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
+        number = self._batch(batch)
+        items: list[TextItem] = []
+        while number > len(items):
+            items += self._block(min(rows_of(self.length), number - len(items)), rng)
+        return items
+
+    def _block(self, rows: int, rng: np.random.Generator) -> list[TextItem]:
+        """Instances that are drawn together, which takes a third of the time."""
+        every = names()
+        few = self.named**2 < len(every)
+        drawn = (distinct_of_many if few else distinct)(rows, self.named, len(every), rng).tolist()
+        orders = shuffled(rows, self.needles, rng).tolist()
+        fillers = filler(rows, self.length - TOLD * self.needles, rng)
+        # a uniform set of places among as many sentences as the row has
+        sentences = np.array(list(map(len, fillers)))[:, None] // PIECES + self.needles
+        column = np.arange(sentences.max())
+        places = smallest(
+            lambda: np.where(column < sentences, rng.random((rows, len(column))), 2), self.needles
+        ).tolist()
+        return [
+            self._item([every[at] for at in each], order, text, at)
+            for each, order, text, at in zip(drawn, orders, fillers, places, strict=True)
+        ]
+
+    @abstractmethod
+    def _item(
+        self, named: list[str], order: list[int], filler: list[str], places: list[int]
+    ) -> TextItem:
+        """About so many names, its needles in that order at these places."""
+
+    def _prompt(
+        self, needles: list[str], question: str, filler: list[str], places: list[int]
+    ) -> str:
+        # from the last on, so that places before it stay; each takes the blank in front of it along
+        for at in range(len(places) - 1, -1, -1):
+            filler.insert(PIECES * (places[at] - at), f" {needles[at]}")
+        filler[0] = filler[0][1:]
+        filler.append(f"{QUESTION}{question}\n{CUE}")
+        return "".join(filler)
 
     def _taken_apart(
         self, prompt: str, forms: dict[str, re.Pattern[str]]
@@ -270,17 +328,21 @@ class Needles(Haystack):
             return Fraction(1, max(1, self.needles - others))
         return Fraction(1, self.candidates)
 
-    def _item(self, rng: np.random.Generator) -> TextItem:
-        drawn = some_names(self.keys + self.needles, rng)
-        keys, words = drawn[: self.keys], drawn[self.keys :]
-        told = [(keys[i % self.keys], word) for i, word in enumerate(words)]
-        told = [told[i] for i in rng.permutation(self.needles).tolist()]
-        asked = [keys[i] for i in rng.choice(self.keys, self.queries, replace=False).tolist()]
-        found = [pair for key in asked for pair in told if pair[0] == key]
+    @property
+    def named(self) -> int:
+        return self.keys + self.needles
+
+    def _item(
+        self, named: list[str], order: list[int], filler: list[str], places: list[int]
+    ) -> TextItem:
+        keys, words = named[: self.keys], named[self.keys :]
+        told = {i: f"The code word of {keys[i % self.keys]} is {words[i]}." for i in order}
+        # names and order are uniform, so that the first keys are
+        found = [i for key in range(self.queries) for i in order if i % self.keys == key]
         return TextItem(
-            self._prompt([_tell(*pair) for pair in told], self._question(asked), rng),
-            self._answer([word for _, word in found]),
-            tuple(_tell(*pair) for pair in found),
+            self._prompt([*told.values()], self._question(keys[: self.queries]), filler, places),
+            self._answer([words[i] for i in found]),
+            tuple(told[i] for i in found),
             tuple(sorted(words)),
         )
 
@@ -321,10 +383,6 @@ class Needles(Haystack):
         if unknown := set(asked) - of.keys():
             raise self.refused(f"nothing is told of {min(unknown)}")
         return [fact for key in asked for fact in of[key]]
-
-
-def _tell(key: str, word: str) -> str:
-    return f"The code word of {key} is {word}."
 
 
 _FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
@@ -393,12 +451,17 @@ class Variables(Haystack):
     def reply(self) -> tuple[str, int, bool]:
         return "names", self.hops + 1, False
 
-    def _item(self, rng: np.random.Generator) -> TextItem:
+    @property
+    def named(self) -> int:
+        return self.chains * (self.hops + 2)
+
+    def _item(
+        self, named: list[str], order: list[int], filler: list[str], places: list[int]
+    ) -> TextItem:
         size = self.hops + 2
-        drawn = some_names(self.chains * size, rng)
         told = []
-        for start in range(0, len(drawn), size):
-            word, first, *copies = drawn[start : start + size]
+        for start in range(0, len(named), size):
+            word, first, *copies = named[start : start + size]
             sources = [first, *copies]
             told.append(
                 [
@@ -410,14 +473,14 @@ class Variables(Haystack):
                 ]
             )
         sentences = [sentence for chain in told for sentence in chain]
-        order = rng.permutation(len(sentences)).tolist()
-        word, *variables = drawn[:size]
+        word, *variables = named[:size]
+        needles = [sentences[at] for at in order]
         return TextItem(
-            self._prompt([sentences[at] for at in order], self._question([word]), rng),
+            self._prompt(needles, self._question([word]), filler, places),
             ", ".join(sorted(variables)),
             tuple(told[0]),
             # the last variable of every chain, which takes all hops to find
-            tuple(sorted(drawn[size - 1 :: size])),
+            tuple(sorted(named[size - 1 :: size])),
         )
 
     def _question(self, asked: list[str]) -> str:

@@ -147,6 +147,9 @@ class MultiHop(TextTask):
     def level(self, probe: str) -> Fraction:
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 
+    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
+        return [self._item(rng) for _ in range(self._batch(batch))]
+
     def _item(self, rng: np.random.Generator) -> TextItem:
         story = self.draw(rng)
         asked = story.chains[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.text import Needles, TextTask, Variables, parse_text_task
-from separatrix.tasks.text.haystack import FILLER, filler
+from separatrix.tasks.text.haystack import FILLER, PIECES, filler
 from separatrix.tasks.text.names import PATTERN
 
 TASKS: list[TextTask] = [
@@ -68,12 +69,29 @@ def test_the_text_has_as_many_words_as_stated(task: TextTask) -> None:
 
 def test_filler_of_any_length() -> None:
     rng = np.random.default_rng(2)
-    assert filler(0, rng) == []
     for words in range(6, 80):
-        made = filler(words, rng)
-        assert sum(len(sentence.split()) for sentence in made) == words
-        assert all(FILLER.fullmatch(sentence) for sentence in made)
-        assert not re.search(PATTERN, " ".join(made))
+        for pieces in filler(20, words, rng):
+            text = "".join(pieces)
+            made = [f"{sentence}." for sentence in text[1:-1].split(". ")]
+            assert len(text.split()) == words
+            assert len(pieces) == PIECES * len(made)
+            assert all(FILLER.fullmatch(sentence) for sentence in made)
+            assert not re.search(PATTERN, text)
+
+
+def test_every_piece_of_filler_is_drawn() -> None:
+    """Words in their places, each about as often: 24 adjectives, 26 nouns, 20 verbs, 8 adverbs."""
+    (pieces,) = filler(1, 1 << 18, np.random.default_rng(3))
+    sentences = "".join(pieces)[1:-1].split(". ")
+    for place, number in ((1, 24), (2, 26), (3, 20)):
+        found = Counter(sentence.split()[place] for sentence in sentences)
+        assert len(found) == number
+        assert max(found.values()) < 1.5 * min(found.values())
+    last = Counter(" ".join(sentence.split()[-3:]) for sentence in sentences)
+    assert {f"{one} the {two}" for one in ("near", "above") for two in ("church", "hill")} <= {
+        *last
+    }
+    assert Counter(len(sentence.split()) for sentence in sentences).keys() == set(range(6, 13))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +100,7 @@ def test_filler_of_any_length() -> None:
 def test_what_is_asked_for_stands_anywhere(task: TextTask) -> None:
     """Of the places in the text, tenth by tenth, each holds a needle asked for about as often."""
     places = []
-    for item in task.sample(600, np.random.default_rng(3)):
+    for item in task.sample(3000, np.random.default_rng(3)):
         sentences = item.prompt.partition("\n\n")[0].split(". ")
         steps = {step.removesuffix(".") for step in item.steps}
         places += [
