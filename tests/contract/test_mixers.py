@@ -277,18 +277,16 @@ _LATER = frozenset(
         "derivatives",
         "finite",
         "formats",
-        "long",
         "monotone",
         "NaN",
         "rows",
         "saved",
-        "split",
         "stacks",
     }
 )
 """Laws that wait for `make test-slow`, but for one mixer that reads all and one that adds up."""
 _KINDS = ("full rope sink conv", "gdn")
-_LONG = frozenset({"fed", "step=forward", "split", "cache", "alone", "long", "given", "monotone"})
+_LONG = frozenset({"fed", "step=forward", "cache", "alone", "given", "monotone"})
 """Laws of hundreds of steps. Shapes are checked under the others, whose steps are fewer: this
 halves the time of these.
 """
@@ -712,14 +710,14 @@ def test_a_lawful_dummy_breaks_nothing_at_their_own_sizes() -> None:
         (WrongInBatches, "step=forward"),
         (WrongGradient, "step=forward"),
         (WrongParameterGradient, "step=forward"),
-        (WrongLast, "last"),
+        (WrongLast, "at"),
         (WrongAt, "at"),
         (WrongGradientAt, "at"),
         (CarriesMore, "cache"),
         (CarriesMoreLate, "cache"),
         (CarriesWider, "cache"),
         (NoBatchAxis, "cache"),
-        (HidesState, "split"),
+        (HidesState, "alone"),
         (Overflows, "finite"),
         (OverflowsInHalf, "finite"),
         (OverflowsWithLength, "finite"),

@@ -103,7 +103,7 @@ class TurnsAtTheOthers(TurnsAtSomeTokens):
 CHEATS: dict[type[OneWay], str] = {
     FlipsItsSign: "falls",
     Turns: "falls|depends on other numbers",
-    KnowsTheTime: "another one 1 tokens later|another one 75 tokens later",
+    KnowsTheTime: "another one 1 tokens later",
     TurnsOnceForOrdinaryNumbers: "another one 292 tokens later",
     RoundsDownAtTimes: "falls",
     Wraps: "falls",

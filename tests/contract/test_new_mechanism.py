@@ -108,7 +108,7 @@ def test_design_varies_it(printed: Printed) -> None:
     assert found["layouts"] == 6  # two widths; no full layer, or one in two places
 
 
-@pytest.mark.parametrize("law", ["step=forward", "last", "causal", "cache", "stacks", "reset"])
+@pytest.mark.parametrize("law", ["step=forward", "at", "causal", "cache", "stacks", "reset"])
 def test_its_mixer_keeps_the_laws(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shorten(monkeypatch)
     assert broken_laws(drawn(mixer(Leak(width=5), width=6)), [law]) == set()

@@ -98,7 +98,7 @@ def _keeps(name: str, law: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "law"), [("qwen_gdn", "split"), ("hf_mamba", "split"), ("mistral", "split")]
+    ("name", "law"), [("qwen_gdn", "alone"), ("hf_mamba", "alone"), ("mistral", "alone")]
 )
 def test_adapted_layers_keep_the_laws(name: str, law: str) -> None:
     _keeps(name, law)

@@ -24,8 +24,8 @@ from separatrix.mixers.laws import (
 _QUICK: dict[ModuleType, dict[str, Any]] = {
     forms: {
         "LENGTHS": (1, 64, 75),
+        "ROWS": ((2, (1, 64, 75)),),
         "CHUNKS": (7, 100),
-        "BATCHES": (2,),
         "SCALED": 5,
         "PLACED": (1, 70),
         "ASKED": (3,),

@@ -17,8 +17,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, unbuilt
 from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.stacks.mechanisms import Automaton
 
@@ -30,11 +29,7 @@ class AutomatonMixer(Mixer):
     """A finite automaton."""
 
     def __init__(self, mechanism: Automaton, *, width: int) -> None:
-        if mechanism.bits > MOST_BITS:
-            raise SizeError(
-                f"automaton: bits is {mechanism.bits}; the table of a mixer has 2^bits columns, so"
-                f" at most {MOST_BITS} can be built"
-            )
+        unbuilt(mechanism, bits=mechanism.bits > MOST_BITS)
         super().__init__(mechanism, width=width)
         self.bits = mechanism.bits
         self.rules = nn.Linear(width, mechanism.rules)

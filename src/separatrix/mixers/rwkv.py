@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, linear, normed, taken, wide
+from separatrix.mixers.base.mixer import Shapes, State, linear, normed, taken, unbuilt, wide
 from separatrix.mixers.base.recurrent import Decayed, Recurrence, RecurrentMixer, Terms, unit
 from separatrix.mixers.base.tensors import Places, SomeTokens, Token, Tokens, TokensAt, Values
 from separatrix.mixers.kernels import chosen
@@ -72,11 +72,8 @@ class ShiftedMixer(RecurrentMixer):
                 f"rwkv: its token shift holds width={shifted} numbers, but the model's width is"
                 f" {width}; set width={width}"
             )
-        if mechanism.shifts > 2:
-            raise SizeError(
-                f"rwkv: shifts={mechanism.shifts}; the mixer has the token shift of time mixing,"
-                " and of channel mixing: set shifts=1 or shifts=2"
-            )
+        # the token shift of time mixing, and of channel mixing
+        unbuilt(mechanism, shifts=mechanism.shifts > 2)
         super().__init__(mechanism, width=width)
         self.mixing = ChannelMixing(width, hidden, gated=gated) if mechanism.shifts == 2 else None
 

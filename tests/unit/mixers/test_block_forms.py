@@ -37,7 +37,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-FORMS = ("step=forward", "chunks", "last", "causal", "stacks", "finite", "NaN")
+FORMS = ("step=forward", "chunks", "at", "causal", "stacks", "finite", "NaN")
 """The laws that see the parallel form."""
 
 
@@ -65,10 +65,11 @@ print(peak() - before)
 
 
 @pytest.mark.usefixtures("tiled")
-@pytest.mark.parametrize("law", [pytest.param("step=forward", marks=pytest.mark.slow), "last"])
+@pytest.mark.parametrize("law", [pytest.param("step=forward", marks=pytest.mark.slow), "at"])
 @pytest.mark.parametrize("case", FAST)
 def test_law_on_the_tiled_form(case: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "LENGTHS", (1, 64, 75))
+    monkeypatch.setattr(forms, "ROWS", ((2, (1, 64, 75)),))
+    monkeypatch.setattr(forms, "PLACED", (1, 64, 75))
     monkeypatch.setattr(bounds, "SIZES", (0.0, 1e4))
     name, sizes = CASES[case]
     LAWS[law](made(name, **sizes))

@@ -153,5 +153,5 @@ def test_a_buffer_that_is_used_again_changes_no_state() -> None:
 def test_sizes_that_do_not_fit() -> None:
     with pytest.raises(SizeError, match="set width=8"):
         mixer(mechanism("rwkv", heads=2, head_dim=3, **SIX), width=8)
-    with pytest.raises(SizeError, match="shifts=1"):
+    with pytest.raises(SizeError, match="shifts=3: no mixer"):
         mixer(mechanism("rwkv", heads=2, head_dim=3, **SIX, shifts=3), width=WIDTH)

@@ -13,17 +13,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from separatrix.mixers import Mixer
-from separatrix.mixers.laws.tools import (
-    LawBroken,
-    cast,
-    casts,
-    demand,
-    inputs,
-    largest,
-    refused,
-    run,
-    stream,
-)
+from separatrix.mixers.laws import tools
 from separatrix.mixers.plugins.probe import place_of
 
 SIZES = (0.0, 1e-3, 1.0, 1e2, 1e4)
@@ -45,13 +35,15 @@ def finite(mixer: Mixer) -> None:
     all of these inputs, and float64 and fp32 on 1,000 normal tokens: what grows with the length,
     such as the inverse of a product of decays, shows there.
     """
-    x = inputs(mixer, 1, LONG)
+    x = tools.inputs(mixer, 1, LONG)
     for name, dtype in (("float64", torch.float64), ("fp32", torch.float32)):
         with torch.no_grad():
-            y = cast(mixer, dtype)(x.to(dtype))
-        demand(y.isfinite().all(), f"{name}, {LONG:,} tokens of size 1: the outputs are not finite")
+            y = tools.cast(mixer, dtype)(x.to(dtype))
+        tools.demand(
+            y.isfinite().all(), f"{name}, {LONG:,} tokens of size 1: the outputs are not finite"
+        )
     kinds = ("normal inputs", "one token repeated", "one large token")
-    for name, half in casts(mixer):
+    for name, half in tools.casts(mixer):
         for size in SIZES:
             finite_in(half, _hard(mixer, size), name, kinds, f" of size {size:g}")
 
@@ -61,12 +53,12 @@ def finite_in(half: Mixer, x: Tensor, name: str, kinds: Sequence[str] = (), of: 
     room for them: in one pass where all rows fit together, else row by row, of these kinds.
     """
     dtype = half._like.dtype
-    exact = cast(half)
+    exact = tools.cast(half)
     x = x.to(dtype)
     kinds = kinds or ["inputs"] * len(x)
     for what, part in (("inputs", x), *zip(kinds, x.split(1), strict=True)):
         true, slopes = _finite_run(exact, part.double(), f"float64, inputs{of}")
-        if largest([part, true, *slopes.values()]) <= torch.finfo(dtype).max / ROOM:
+        if tools.largest([part, true, *slopes.values()]) <= torch.finfo(dtype).max / ROOM:
             though = ", though float64 is far from the format's limits"
             _finite_run(half, part, f"{name}, {what}{of}", though)
             if what == "inputs":
@@ -77,7 +69,7 @@ def _hard(mixer: Mixer, size: float) -> Tensor:
     """Three sequences of 65 tokens: normal, one token repeated, one large token among small
     ones.
     """
-    normal, repeated, spike = inputs(mixer, 3, 65)
+    normal, repeated, spike = tools.inputs(mixer, 3, 65)
     spike = 1e-3 * spike
     # size 1 again, among tokens of 1e-3
     spike[40] *= 1e3
@@ -87,13 +79,13 @@ def _hard(mixer: Mixer, size: float) -> Tensor:
 def _finite_run(
     mixer: Mixer, x: Tensor, where: str, though: str = ""
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    y, found = run(mixer, x)
+    y, found = tools.run(mixer, x)
     bad = [] if _finite(y) else ["the outputs"]
     bad += [f"the gradient by {name}" for name, x_ in found.items() if not _finite(x_)]
     if bad:
-        first = cause(lambda: run(mixer, x))
+        first = cause(lambda: tools.run(mixer, x))
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        raise LawBroken(f"{where}: not finite: {bad[0]}{more}{first}{though}")
+        raise tools.LawBroken(f"{where}: not finite: {bad[0]}{more}{first}{though}")
     return y, found
 
 
@@ -102,12 +94,12 @@ def nan_is_seen(mixer: Mixer) -> None:
     """NaN in a token comes out as NaN at that token, in both forms."""
     # the first token, one inside the first chunk of 64, one in the next chunk
     places = (0, 40, 65)
-    x = inputs(mixer, 3, 66)
+    x = tools.inputs(mixer, 3, 66)
     for row, place in enumerate(places):
         x[row, place] = float("nan")
-    for form, y in (("forward", mixer(x)), ("step", stream(mixer, x)[0])):
+    for form, y in (("forward", mixer(x)), ("step", tools.stream(mixer, x)[0])):
         for row, place in enumerate(places):
-            demand(
+            tools.demand(
                 y[row, place].isnan().any(),
                 f"NaN in token {place} is hidden: the output of {form} there is finite",
             )
@@ -118,19 +110,17 @@ def refuses_bad_input(mixer: Mixer) -> None:
     """No tokens, another width, and a state of another shape, dtype, batch or with other names
     raise SizeError, and nothing else.
     """
-    x = inputs(mixer, 2, 4)
-    _, state = stream(mixer, x[:, :3])
-    refused("forward of a sequence of 0 tokens", lambda: mixer(x[:, :0]))
-    refused("last of a sequence of 0 tokens", lambda: mixer.last(x[:, :0]))
-    refused("forward of an input of another width", lambda: mixer(torch.cat([x, x], -1)))
-    refused(
-        "step of an input of another width",
-        lambda: mixer.step(torch.cat([x, x], -1)[:, 3], state, 3),
-    )
-    refused(
-        "a state with one tensor too many",
-        lambda: mixer.step(x[:, 3], state | {"no such tensor": x}, 3),
-    )
+    x = tools.inputs(mixer, 2, 4)
+    _, state = tools.stream(mixer, x[:, :3])
+    twice = torch.cat([x, x], -1)
+    for what, call in {
+        "forward of a sequence of 0 tokens": lambda: mixer(x[:, :0]),
+        "last of a sequence of 0 tokens": lambda: mixer.last(x[:, :0]),
+        "forward of an input of another width": lambda: mixer(twice),
+        "step of an input of another width": lambda: mixer.step(twice[:, 3], state, 3),
+        "a state with one tensor too many": lambda: mixer.step(x[:, 3], state | {"more": x}, 3),
+    }.items():
+        tools.refused(what, call)
     for name, tensor in state.items():
         bad = {
             "too few tensors": {other: kept for other, kept in state.items() if other != name},
@@ -146,7 +136,7 @@ def refuses_bad_input(mixer: Mixer) -> None:
                     state | {name: other}
                 )
         for what, wrong in bad.items():
-            refused(f"state['{name}']: {what}", partial(mixer.step, x[:, 3], wrong, 3))
+            tools.refused(f"state['{name}']: {what}", partial(mixer.step, x[:, 3], wrong, 3))
 
 
 def cause(call: Callable[[], object]) -> str:

@@ -16,27 +16,12 @@ import torch
 from torch import Tensor
 
 from separatrix.mixers import Mixer
+from separatrix.mixers.laws import tools
 from separatrix.mixers.laws.bounds import finite_in
 from separatrix.mixers.laws.formats import agree_in_float32
 from separatrix.mixers.laws.monotone import moves_at
-from separatrix.mixers.laws.tools import (
-    LawBroken,
-    agree,
-    asked,
-    asking,
-    cast,
-    casts,
-    draws,
-    inputs,
-    keeps_past,
-    normal,
-    stream,
-    streamed,
-    streamed_elsewhere,
-    vocabulary,
-)
 
-SEQUENCES = ((4, 180, 200), (2, 1110, 1250))
+SEQUENCES = ((4, 180, 200), (1, 1110, 1250))
 """Rows on which forms are compared, and from how many to how many tokens they have."""
 EVERY = 40
 """Every length below is compared."""
@@ -78,8 +63,8 @@ def fed(mixer: Mixer, batch: int, tokens: int, draw: random.Random) -> Fed:
     """Drawn sequences of `a`, `b`, `c`, normal tokens that come again, `A` an outlier, `0`, `e5` a
     one-hot, and `~`, one that comes once.
     """
-    noise = inputs(mixer, batch, tokens, draw.randrange(1 << 30))
-    words = vocabulary(mixer, draw)
+    noise = tools.inputs(mixer, batch, tokens, draw.randrange(1 << 30))
+    words = tools.vocabulary(mixer, draw)
     said = [_row(list(words), tokens, draw, row) for row in range(batch)]
     rows = [[words.get(w, noise[r, t]) for t, w in enumerate(row)] for r, row in enumerate(said)]
     return Fed(torch.stack([torch.stack(row) for row in rows]), said)
@@ -108,12 +93,12 @@ def holds_when_fed(mixer: Mixer) -> None:
     and threads, `step`, `forward` and `last` agree, for rows alone and together, states of another
     process go on, and in every format no future token moves an earlier output, at any place.
     """
-    draw = draws("fed")
+    draw = tools.draws("fed")
     for rows, low, high in SEQUENCES:
         _forms(mixer, fed(mixer, rows, draw.randint(low, high), draw), draw)
     one = fed(mixer, 1, draw.randint(*FUTURES), draw)
     # what no token of it equals: each change is one
-    _futures(mixer, one, inputs(mixer, 1, one.x.shape[1], draw.randrange(1 << 30)))
+    _futures(mixer, one, tools.inputs(mixer, 1, one.x.shape[1], draw.randrange(1 << 30)))
 
 
 def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
@@ -124,7 +109,7 @@ def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
 
     Takes two prompts or more.
     """
-    draw = draws("prompts")
+    draw = tools.draws("prompts")
     x, said = prompts
     tokens = draw.randint(*FUTURES)
     with torch.no_grad():
@@ -132,10 +117,10 @@ def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
         _futures(mixer, Fed(x[:1, :tokens], said[:1]), x[1:2, :tokens])
     few = x[:2, :GRADED]
     graded = few.clone().requires_grad_()
-    forms = {"step": streamed(mixer, graded), "forward": mixer}
-    with asking(tolerance=10 * asked().tolerance):
-        agree(mixer, graded, (few.shape[1],), forms)
-    for name, half in casts(mixer):
+    forms = {"step": tools.streamed(mixer, graded), "forward": mixer}
+    with tools.asking(tolerance=10 * tools.asked().tolerance):
+        tools.agree(mixer, graded, (few.shape[1],), forms)
+    for name, half in tools.casts(mixer):
         finite_in(half, few, name)
     if mixer.mechanism.monotone:
         each = list(itertools.product(range(len(x)), range(x.shape[1])))
@@ -146,15 +131,10 @@ def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
 
 def _futures(mixer: Mixer, fed: Fed, other: Tensor) -> None:
     """All tokens from each place on become those of `other`; what comes before must stay."""
-    for name, half in (("float64", cast(mixer)), *casts(mixer)):
-        x, z = (part.to(half._like.dtype) for part in (fed.x, other))
-        keeps_past(
-            half,
-            x,
-            z,
-            range(1, x.shape[1]),
-            lambda cut, name=name: f"{name}, tokens {fed.tokens(0, cut)}: ",
-        )
+    places = range(1, fed.x.shape[1])
+    tools.keeps_past_in_all(
+        mixer, fed.x, other, places, lambda cut: f", tokens {fed.tokens(0, cut)}"
+    )
 
 
 def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
@@ -163,7 +143,7 @@ def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
     cuts = sorted(draw.sample(places, min(CUTS, len(places))))
     unused = copy.deepcopy(mixer)
     # in another process, so that no store of this one can help
-    steps, states = streamed_elsewhere(mixer, x, cuts)
+    steps, states = tools.streamed_elsewhere(mixer, x, cuts)
     jitter = _Jitter(mixer, x, steps)
     lengths = [*range(1, min(EVERY, x.shape[1])), x.shape[1]]
     for low, high, many in LENGTHS:
@@ -179,10 +159,10 @@ def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
             if jitter.of(mixer, case) > 0:
                 _told(fed, mixer, jitter, case)
     for cut, state in states.items():
-        rest, _ = stream(copy.deepcopy(unused), x[:, cut : cut + AFTER], state, cut)
+        rest, _ = tools.stream(copy.deepcopy(unused), x[:, cut : cut + AFTER], state, cut)
         true = steps[:, cut : cut + AFTER]
         if (gap := jitter.excess(rest, true, list(range(len(x))), cut)) > 0:
-            raise LawBroken(
+            raise tools.LawBroken(
                 f"cut after {cut} tokens ({fed.tokens(0, cut)}): outputs of step continued from the"
                 f" state of another process and in one pass differ by {gap:.3g} more than rounding"
             )
@@ -208,7 +188,7 @@ def _told(fed: Fed, mixer: Mixer, jitter: _Jitter, case: _Case) -> None:
     ]
     form, rows, tokens, threads = next((c for c in smaller if jitter.of(mixer, c) > 0), case)
     on = f" on {threads} threads" if threads > 1 else ""
-    raise LawBroken(
+    raise tools.LawBroken(
         f"T={tokens}, batch {len(rows)}{on}, tokens {fed.tokens(rows[0], tokens)}: outputs of"
         f" {form} and step differ by {jitter.of(mixer, case):.3g} more than rounding"
     )
@@ -235,7 +215,7 @@ class _Jitter:
     def excess(self, y: Tensor, true: Tensor, rows: list[int], start: int) -> float:
         """By how much the largest difference exceeds what is allowed; 0 or less where none does."""
         # sums that cancel lose a digit more
-        allowed = 10 * asked().tolerance * self.scale[rows]
+        allowed = 10 * tools.asked().tolerance * self.scale[rows]
         gap = (y - true).abs()
         if (gap <= allowed).all():
             return 0.0
@@ -249,7 +229,9 @@ class _Jitter:
     def _by_jitter(self) -> Tensor:
         # four changes in one pass
         x = self.x.repeat(4, 1, 1)
-        other, _ = stream(self.mixer, x + JITTER * normal(*x.shape, seed=0) * x.abs().mean())
+        other, _ = tools.stream(
+            self.mixer, x + JITTER * tools.normal(*x.shape, seed=0) * x.abs().mean()
+        )
         gaps = (other - self.steps.repeat(4, 1, 1)).abs().amax(-1)
         return gaps.unflatten(0, (4, -1)).amax(0)
 

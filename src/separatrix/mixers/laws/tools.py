@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -23,10 +23,6 @@ from separatrix.mixers import Mixer, State
 
 RELATIVE = 1e-9
 """Of the largest number compared: some 10^6 roundings of float64."""
-LENGTHS = (1, 63, 64, 65, 200)
-"""Tokens of the sequences on which forms are compared: around a chunk of 64, and three chunks
-and a bit.
-"""
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -182,19 +178,6 @@ def agree(
     all_close(one, other, f"{where}, {what}".removeprefix(", "))
 
 
-def continues(
-    unused: Mixer, x: Tensor, states: Mapping[int, State], steps: Tensor, after: int
-) -> None:
-    """Raises LawBroken unless a copy that gets only the weights and the state after some tokens of
-    x continues with the outputs `steps`.
-    """
-    for cut, state in states.items():
-        end = min(cut + after, x.shape[1])
-        rest, _ = stream(copy.deepcopy(unused), x[:, cut:end], state, cut)
-        what = f"cut after {cut} tokens: outputs of step in two passes and in one"
-        close(rest, steps[:, cut:end], what)
-
-
 ROUNDING = 1e-12
 ULPS = 4
 """A change of the future may move earlier outputs by so much of the largest, or so many roundings
@@ -210,23 +193,16 @@ def keeps_past(
     other: Tensor,
     cuts: Sequence[int],
     where: Callable[[int], str],
-    *,
-    alone: bool = False,
-) -> list[tuple[int, Tensor, Tensor]]:
+) -> None:
     """Raises LawBroken where changing the tokens of x (1, tokens, width) from a cut on into those
-    of `other`, or that one `alone`, moves an output of `forward` before it. Gives cuts and outputs
-    before and after.
+    of `other` moves an output of `forward` before them.
     """
     eps = torch.finfo(x.dtype).eps
     cuts = [cut for cut in cuts if cut < x.shape[1]]
     pairs = []
     for start in range(0, len(cuts), ROWS):
         some = cuts[start : start + ROWS]
-        ends = [cut + 1 if alone else x.shape[1] for cut in some]
-        changed = [
-            torch.cat([x[:, :cut], other[:, cut:end], x[:, end:]], 1)
-            for cut, end in zip(some, ends, strict=True)
-        ]
+        changed = [torch.cat([x[:, :cut], other[:, cut:]], 1) for cut in some]
         # rows of one call are compared: products may round by the batch
         y, *found = forward(torch.cat([x, *changed])).split(1)
         pairs += [(cut, y, z) for cut, z in zip(some, found, strict=True)]
@@ -240,10 +216,16 @@ def keeps_past(
         noise = normal(ROWS, *x.shape[1:], seed=cut).to(x.dtype)
         by_rounding = (forward(x * (1 + eps * noise)) - y).double().abs().amax((0, 2))
         change = f"changing the tokens from {cut} on moves outputs of forward before them"
-        if alone:
-            change = f"a change of token {cut} moves outputs of forward before it"
         demand((gap <= ULPS * by_rounding[:cut]).all(), f"{where(cut)}{change}, by {gap.max():.3g}")
-    return pairs
+
+
+def keeps_past_in_all(
+    mixer: Mixer, x: Tensor, other: Tensor, cuts: Sequence[int], where: Callable[[int], str]
+) -> None:
+    """`keeps_past` of `forward` in every format."""
+    for name, half in (("float64", cast(mixer)), *casts(mixer)):
+        one, two = (part.to(half._like.dtype) for part in (x, other))
+        keeps_past(half, one, two, cuts, lambda cut, name=name: f"{name}{where(cut)}: ")
 
 
 def refused(what: str, call: Callable[[], object]) -> None:
@@ -315,7 +297,6 @@ def run(mixer: Mixer, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     return y.detach(), gradients(mixer, x, [y])
 
 
-Result = TypeVar("Result")
 PATIENCE = 300.0
 """Seconds after which the other process is given up."""
 POSSIBLE = hasattr(os, "fork")
@@ -325,19 +306,14 @@ POSSIBLE = hasattr(os, "fork")
 def streamed_elsewhere(
     mixer: Mixer, x: Tensor, cuts: Sequence[int]
 ) -> tuple[Tensor, dict[int, State]]:
-    """`stream_and_keep` of a copy in another process; of the states their numbers alone."""
+    """`stream_and_keep` of a copy in a copy of this process; of the states their numbers alone.
+    Raises LawBroken with the last line of an error of its own.
+    """
 
     def call() -> tuple[Tensor, dict[int, State]]:
         outputs, states = stream_and_keep(copy.deepcopy(mixer), x, cuts)
         return outputs, {cut: moved(state) for cut, state in states.items()}
 
-    return elsewhere(call)
-
-
-def elsewhere(call: Callable[[], Result]) -> Result:
-    """What `call` returns in a copy of this process. Raises LawBroken with the last line of an
-    error of its own. Results are tensors, numbers and dicts of them.
-    """
     if not POSSIBLE:
         return call()
     context = multiprocessing.get_context("fork")

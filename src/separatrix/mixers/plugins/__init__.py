@@ -17,7 +17,6 @@ from torch import nn
 from separatrix.core.errors import SpecError
 from separatrix.mixers import MIXERS
 from separatrix.mixers.plugins.mechanism import DEFAULT_WIDTH, OwnMechanism, OwnMixer
-from separatrix.mixers.plugins.probe import lacks
 from separatrix.stacks.mechanisms import LARGEST_SIZE, MECHANISMS
 from separatrix.stacks.mechanisms.base import flag, integer, positions_field
 
@@ -83,31 +82,6 @@ def free_symbol(symbol: str | None, name: str, origin: str) -> str:
     return symbol
 
 
-METHODS = {"forward": ("x",), "init_state": ("batch",), "step": ("x", "state", "t")}
-
-
-def check_methods(cls: type[nn.Module]) -> None:
-    missing = lacks(cls)
-    refuse(
-        missing,
-        f"{cls.__name__} lacks {' and '.join(missing)}; a mixer has forward(x), init_state(batch)"
-        " and step(x, state, t)",
-    )
-    for method, arguments in METHODS.items():
-        signature = inspect.signature(getattr(cls, method))
-        try:
-            signature.bind(None, *arguments)
-        except TypeError:
-            # a static method has no self to leave out
-            static = isinstance(inspect.getattr_static(cls, method), staticmethod)
-            found = ", ".join(list(signature.parameters)[0 if static else 1 :])
-            refuse(
-                True,
-                f"{cls.__name__}.{method} takes ({found}); it must take ({', '.join(arguments)})"
-                " and nothing else",
-            )
-
-
 def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
     """Sizes and their defaults, from the signature: everything after the width."""
     every = list(inspect.signature(maker).parameters.values())
@@ -121,18 +95,12 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
         name, default = size.name, size.default
         of = f"size '{name}' of {label}"
         refuse(
-            size.kind in (size.VAR_KEYWORD, size.VAR_POSITIONAL, size.POSITIONAL_ONLY),
-            f"{label} takes '{str(size).partition(':')[0]}'; name every size, as in (width, *,"
-            " state=16)",
-        )
-        refuse(default is size.empty, f"{of} has no default; give it one, an integer or a boolean")
-        refuse(
-            type(default) not in (int, bool),
-            f"{of} is {default!r} by default; sizes are integers or booleans",
+            default is size.empty,
+            f"{of} has no default; name every size and give it one, as in (width, *, state=16)",
         )
         refuse(
-            not 0 <= default <= LARGEST_SIZE,
-            f"{of} is {default} by default; sizes go from 0 to 10^12",
+            type(default) not in (int, bool) or not 0 <= default <= LARGEST_SIZE,
+            f"{of} is {default!r} by default; sizes are booleans, or integers from 0 to 10^12",
         )
         refuse(
             hasattr(OwnMechanism, name) or name in TAKEN,
@@ -149,22 +117,13 @@ def function_of(what: str, function: Any, sizes: set[str], label: str) -> Any:
         return None
     try:
         first, *rest = inspect.signature(function).parameters.values()
+        unknown = {one.name for one in rest if one.kind is not one.VAR_KEYWORD} - sizes
+        fine = first.name != "self" and not unknown
     # what cannot be called, and builtins without a signature
     except (TypeError, ValueError):
-        every = ", ".join(sorted(sizes))
-        raise SpecError(
-            f"register_mechanism: {what} of {label} is no function of (t, *, {every})"
-        ) from None
-    refuse(
-        first.name == "self",
-        f"{what} of {label} must be a static method: sizes are known before a module is made",
-    )
-    for parameter in rest:
-        refuse(
-            parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in sizes,
-            f"{what} of {label} asks for '{parameter.name}', which is no size; sizes:"
-            f" {', '.join(sorted(sizes))}",
-        )
+        fine = False
+    every = ", ".join(sorted(sizes))
+    refuse(not fine, f"{what} of {label} is no static method of (t, *, {every}) or fewer of them")
     return staticmethod(function)
 
 
@@ -215,19 +174,11 @@ def own_mechanism(
 ) -> type[OwnMechanism]:
     """The mechanism that `register_mechanism` registers, not registered. Raises SpecError."""
     label = getattr(maker, "__name__", repr(maker)[:60])
+    module = isinstance(maker, type) and issubclass(maker, nn.Module)
     refuse(
-        isinstance(maker, nn.Module),
-        f"{type(maker).__name__} is a made module; give the class, or a function that makes one",
+        not module and (isinstance(maker, type | nn.Module) or not callable(maker)),
+        f"{label} is neither an nn.Module class nor a function that makes one",
     )
-    refuse(
-        isinstance(maker, type) and not issubclass(maker, nn.Module),
-        f"{label} is no nn.Module; derive it from torch.nn.Module",
-    )
-    refuse(
-        not callable(maker), f"{label} is neither an nn.Module class nor a function that makes one"
-    )
-    if isinstance(maker, type):
-        check_methods(maker)
     # what is made again, as in a notebook cell, has the same origin and may replace itself
     origin = f"{maker.__module__}:{maker.__qualname__}"
     name = name_of(name, label, origin)

@@ -20,7 +20,7 @@ from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.mixers.base.mixer import Mixer, Shapes, State
 from separatrix.mixers.base.tensors import Token, Tokens
-from separatrix.mixers.plugins.probe import apart, check_state, describe_error, kind, lacks, stepped
+from separatrix.mixers.plugins.probe import apart, check_state, describe_error, kind, stepped
 from separatrix.stacks.mechanisms import CacheItem, LayerKind, Mechanism
 from separatrix.stacks.mechanisms.base import Reach, integer
 
@@ -68,16 +68,16 @@ class OwnMechanism(Mechanism):
         return type(self).declaration is not None
 
     def build(self) -> nn.Module:
-        """A new module of these sizes. Raises SizeError for one without `forward`, `step` or
-        `init_state`.
-        """
+        """A new module of these sizes. Raises SizeError for one that lacks a method."""
         sizes = self._own_sizes()
         module = type(self).maker(sizes.pop("width"), **sizes)
-        missing = lacks(module) if isinstance(module, nn.Module) else None
-        if missing is None or missing:
-            what = "is no nn.Module" if missing is None else f"lacks {', '.join(missing)}"
+        methods = [getattr(module, name, None) for name in ("init_state", "step")]
+        # every nn.Module has a forward, one that only raises
+        own = isinstance(module, nn.Module) and type(module).forward is not nn.Module.forward
+        if not own or not all(map(callable, methods)):
             raise SizeError(
-                f"{self.name}: {type(self).origin} made a {type(module).__name__}, which {what}"
+                f"{self.name}: {type(self).origin} made a {type(module).__name__}, which is no"
+                " nn.Module with forward(x), init_state(batch) and step(x, state, t)"
             )
         return module
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import jaxtyping
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 
@@ -50,14 +50,6 @@ def check_state(name: str, state: Any, batch: int, method: str) -> None:
                 f"{where} has shape {tuple(tensor.shape)}; its first axis must be the batch, here"
                 f" {batch}"
             )
-
-
-def lacks(module: type[nn.Module] | nn.Module) -> list[str]:
-    """The methods a mixer needs that a module (or its class) has not."""
-    missing = [name for name in ("step", "init_state") if not callable(getattr(module, name, None))]
-    forward = getattr(module if isinstance(module, type) else type(module), "forward", None)
-    # every nn.Module has a forward, one that only raises
-    return ["forward", *missing] if forward is None or forward is nn.Module.forward else missing
 
 
 def stepped(module: Any, name: str, x: Tensor, state: Any, t: int) -> tuple[Any, Any]:

@@ -128,7 +128,7 @@ def test_a_broken_class_in_json(
     assert card["sizes"] == {"format": "fp32", "width": 4, "averages": 2}
     assert [law["law"] for law in card["laws"]] == list(LAWS)
     broken = {law["law"] for law in card["laws"] if not law["holds"]}
-    assert broken == {"step=forward", "causal", "long", "fed"}
+    assert broken == {"step=forward", "causal", "fed"}
     assert [law["law"] for law in card["laws"] if not law["applies"]] == [
         "chunks",
         "monotone",
@@ -160,7 +160,7 @@ _SIZE = "return width * averages"
         (
             [(_END, "return self.o(m) + 1e-6 * x.flip(1)\n")],
             "causal",
-            r"a change of token \d+ moves outputs of forward before it",
+            r"changing the tokens from \d+ on moves outputs of forward before them",
         ),
         (
             [("m = a * state", "m = 0.9 * a * state")],
@@ -221,8 +221,8 @@ _SIZE = "return width * averages"
         ),
         (
             [(_STEP, _HIDDEN)],
-            "split",
-            "cut after 1 tokens: outputs of step in two passes and in one differ",
+            "alone",
+            "outputs of step, a second sequence in turn, and without it differ",
         ),
     ],
 )
@@ -288,14 +288,14 @@ def test_random_numbers_of_its_own_are_told() -> None:
 def test_a_mixer_without_gradients_is_told() -> None:
     write(broken_variant((_END, "return self.o(m).detach()\n")))
     mixer, _ = find("mine:MyMixer", width=4)
-    for law in ("last", "derivatives"):
+    for law in ("at", "derivatives"):
         assert "is something detached?" in checking._result(law, LAWS[law], mixer).broken_by
 
 
 def test_a_law_that_needs_more_than_its_budget_is_stopped() -> None:
     write(broken_variant((_END, "while True:\n            pass\n")))
     mixer, _ = find("mine:MyMixer", width=4)
-    result = checking._result("last", LAWS["last"], mixer, budget=0.2)
+    result = checking._result("at", LAWS["at"], mixer, budget=0.2)
     assert not result.holds
     assert result.broken_by.startswith("stopped after 0.2 s")
     assert result.seconds > 0.1
@@ -305,10 +305,10 @@ def test_a_law_that_needs_more_than_its_budget_is_stopped() -> None:
 
 def test_laws_that_take_too_long_are_told() -> None:
     results = [
-        checking.LawResult(law="long", says="", holds=True, seconds=21.0),
+        checking.LawResult(law="fed", says="", holds=True, seconds=21.0),
         checking.LawResult(law="cache", says="", holds=True, seconds=2.0),
     ]
-    assert "'long' (21 s)" in checking._long(results)
+    assert "'fed' (21 s)" in checking._long(results)
     assert checking._long(results[1:]) == ""
 
 
@@ -403,11 +403,11 @@ _PICKY = LAWFUL.replace(
     [
         ("", ["mine:MyMixer"], "unknown name 'MyMixer'"),
         ("class MyMixr: pass", ["mine:MyMixer"], "Did you mean 'MyMixr'?"),
-        ("class MyMixer: pass", ["mine:MyMixer"], "MyMixer is no nn.Module"),
+        ("class MyMixer: pass", ["mine:MyMixer"], "MyMixer is neither an nn.Module"),
         (
             "from torch.nn import Linear as MyMixer",
             ["mine:MyMixer"],
-            "lacks step and init_state",
+            "which is no nn.Module",
         ),
         ("MyMixer = 3", ["mine:MyMixer"], "3"),
         (
@@ -468,7 +468,7 @@ _PICKY = LAWFUL.replace(
         (
             "from torch import nn\ndef MyMixer(width): return nn.Linear(1, 1)",
             ["mine:MyMixer"],
-            "which lacks step, init_state",
+            "which is no nn.Module",
         ),
     ],
 )

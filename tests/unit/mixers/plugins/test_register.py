@@ -222,10 +222,6 @@ class OnlySteps(nn.Module):
     def step(self, x: Tensor, state: Any, t: int) -> Any: ...
 
 
-class StepOfTwo(Sum):
-    def step(self, x: Tensor, state: Any) -> Any: ...  # type: ignore[override]
-
-
 class Ratio(Sum):
     def __init__(self, width: int, *, ratio: float = 0.5) -> None: ...
 
@@ -257,12 +253,9 @@ class ClashOfOwn(Sum):
 @each(
     "maker, named, said",
     [
-        (NoStep, {}, "NoStep lacks step and init_state; a mixer has forward"),
-        (OnlySteps, {}, "OnlySteps lacks forward"),
-        (StepOfTwo, {}, r"StepOfTwo.step takes \(x, state\); it must take \(x, state, t\)"),
-        (Ratio, {}, "size 'ratio' of Ratio is 0.5 by default; sizes are integers or booleans"),
+        (Ratio, {}, "size 'ratio' of Ratio is 0.5 by default; sizes are booleans, or"),
         (NoDefault, {}, "size 'state' of NoDefault has no default"),
-        (Anything, {}, r"Anything takes '\*\*sizes'; name every size"),
+        (Anything, {}, "size 'sizes' of Anything has no default; name every size"),
         (NoWidth, {}, "NoWidth takes no width"),
         (Below, {}, "size 'state' of Below is -1"),
         (Clash, {}, "size 'flops' of Clash has the name of a part of every mechanism"),
@@ -276,10 +269,10 @@ class ClashOfOwn(Sum):
         (
             Sum,
             {"cache_numbers": lambda t, *, stat: 1},
-            "cache_numbers of Sum asks for 'stat', which is no size",
+            r"cache_numbers of Sum is no static method of \(t, \*, ",
         ),
-        (int, {}, "int is no nn.Module"),
-        (nn.Linear(2, 2), {}, "Linear is a made module; give the class"),
+        (int, {}, "int is neither an nn.Module class nor a function"),
+        (nn.Linear(2, 2), {}, "Linear.* is neither an nn.Module class"),
         (7, {}, "7 is neither an nn.Module class nor a function"),
     ],
 )
@@ -315,6 +308,13 @@ def test_unknown_sizes_suggest_the_nearest() -> None:
         sx.Architecture.parse("sum(stat=3)")
 
 
+@each("name, maker", [("no_step", NoStep), ("only_steps", OnlySteps)])
+def test_what_lacks_a_method_is_told_when_anything_is_claimed(name: str, maker: Any) -> None:
+    sx.register_mechanism(maker)
+    with pytest.raises(SizeError, match=f"^{name}: .* made a {maker.__name__}, which is no"):
+        mechanism(name, width=4).cache_bits(3)
+
+
 def _broken(**methods: Any) -> Any:
     return type("Broken", (Sum,), {**methods, "__module__": __name__})
 
@@ -343,6 +343,7 @@ def _broken(**methods: Any) -> Any:
             r"step returned a tensor of shape \(2, 4\); it must return \(y, state\)",
         ),
         ({"step": lambda self, x, state, t: (x, [x])}, "step returned list .* as its state"),
+        ({"step": lambda self, x, state: x}, "step raises TypeError: .* takes 3 positional"),
         (
             {"step": lambda self, x, state, t: (x @ x, state)},
             r"step raises RuntimeError: .*test_register.py:\d+",
@@ -486,13 +487,13 @@ class StandInLayer(nn.Module):
 @pytest.mark.parametrize(
     ("law", "in_place"),
     [
-        pytest.param(law, False, marks=[pytest.mark.slow] if law in ("formats", "long") else [])
+        pytest.param(law, False, marks=[pytest.mark.slow] if law in ("formats", "causal") else [])
         for law in LAWS
         if law != "chunks"
     ]
     + [
         pytest.param(
-            law, True, marks=[] if law in ("split", "cache", "reset") else pytest.mark.slow
+            law, True, marks=[] if law in ("alone", "cache", "reset") else pytest.mark.slow
         )
         for law in LAWS
         if law != "chunks"
@@ -503,7 +504,7 @@ def test_an_adapted_layer_obeys_every_law(
 ) -> None:
     if law in (
         "step=forward",
-        "split",
+        "alone",
         "cache",
     ):  # hundreds of steps; shapes are checked under the other laws
         monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
