@@ -181,10 +181,12 @@ def decided(architecture: Architecture, line: CardLine) -> str:
     return f"{said}, if, {DECLARED}, it is monotone" if declared else said
 
 
-def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:
-    """What passes on beyond the reach of a stack's layers, where Theorem R speaks; "" elsewhere."""
+def forgets(architecture: Architecture, context: int, lines: Iterable[CardLine]) -> str:
+    """What passes on beyond the reach of a stack's layers, where Theorem R speaks; "" elsewhere,
+    and where a window sees the whole context.
+    """
     record = next((line.record for line in lines if line.theorem == "R" and line.record), None)
-    if record is None or not record.numbers["reach"]:
+    if record is None or not record.numbers["reach"] or architecture.within(context).reading:
         return ""
     bits = record.numbers["state_bits"]
     left = f"all but {bits:,} bits of state" if bits else "everything"
@@ -305,7 +307,7 @@ def card_facts(
         costs=costs(architecture, context, serving or Serving()),
         lines=asked,
         table=rows_of(architecture, asked),
-        forgets=forgets(architecture, asked),
+        forgets=forgets(architecture, context, asked),
         holds=holds(architecture, context),
         defaults=memory.taken_by_default(architecture),
         assumptions=_assumptions(architecture, asked),

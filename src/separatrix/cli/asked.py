@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike, fspath
 from typing import Any
 
@@ -23,7 +23,7 @@ from separatrix.cli.printing import Answer
 from separatrix.cli.report.card import card_document, card_json, tokens, why_document
 from separatrix.cli.report.compare import compare_json, compared_why_document, comparison_document
 from separatrix.core.document import Document, Table
-from separatrix.core.errors import MissingExtraError, SizeError, SpecError
+from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
 from separatrix.stacks.architecture import Architecture
@@ -240,8 +240,11 @@ def design(
 ) -> Designs:
     """Layouts that could do the tasks with so much cache ("8GiB", or bits) for one sequence, the
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
-    SpecError and SizeError.
+    SpecError, SizeError, and UnknownNameError for a choice that is none.
     """
+    known = {"*tasks", "cache", "context", "base", *(one.name for one in fields(Choices))}
+    for name in choices.keys() - known:
+        raise UnknownNameError.of("choice", name, known, where=" of design, whose tasks come first")
     model = None if base is None else stack_of(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
     length = _context(context, own)

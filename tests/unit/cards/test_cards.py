@@ -334,3 +334,10 @@ def test_what_a_second_full_layer_adds_is_named(key: str) -> None:
         assert (one.status, two.status) == ("OPEN", "SOLVABLE")
         assert "premises" not in one.decides + one.lines[0].text
         assert "layer" in one.decides
+
+
+def test_a_window_that_sees_the_whole_context_forgets_nothing_of_it() -> None:
+    stack = Architecture.parse("window(size=64)*2")
+    seen, whole, beyond = (card_facts(stack, context).forgets for context in (63, 64, 65))
+    assert seen == whole == ""
+    assert "after 126 tokens" in beyond

@@ -86,6 +86,10 @@ def test_bad_questions() -> None:
         sx.analyze("full", 0)
     with pytest.raises(SizeError, match="no unit"):
         sx.design("eva:V=64", cache="8", context=64)
+    with pytest.raises(UnknownNameError, match="Did you mean 'layers'"):
+        sx.design("eva:V=64", cache="1MiB", layer=8)
+    with pytest.raises(UnknownNameError, match=r"'\*tasks'"):
+        sx.design(cache="1MiB", task="eva:V=64")
     for odd in (None, 5, b"full", ["full"], {"model_type": "llama"}, sx.analyze("full", 64)):
         with pytest.raises(SpecError, match="names no stack"):
             sx.compare("full", odd)  # type: ignore[arg-type]

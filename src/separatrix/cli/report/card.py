@@ -171,7 +171,8 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         f"{'' if row.limit is not None else f' ({row.growth})'}"
         for row in facts.memory
     )
-    whole = "" if any(row.limit is None for row in facts.memory) else ", whatever the length"
+    settled = all(row.bits == row.limit for row in facts.memory)
+    whole = ", whatever the length" if settled else ""
     yield "Carries", f"{format_bytes(facts.bits)}{whole}"
     if len(facts.memory) > 1 or not whole:
         yield "", ", ".join(kinds)

@@ -19,8 +19,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError.of("separatrix.models.hf", "hf") from None
 
-from separatrix.models.hf.config import SeparatrixConfig
-from separatrix.models.hf.modeling import SeparatrixForCausalLM
+from separatrix.models.hf.modeling import SeparatrixConfig, SeparatrixForCausalLM
 
 __all__ = ["SeparatrixConfig", "SeparatrixForCausalLM"]
 

@@ -1,8 +1,11 @@
-"""A model of this package as a causal language model of transformers."""
+"""A model of this package as a causal language model of transformers: its description, the model,
+and whether the files of a folder are those that its record is about.
+"""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +13,62 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedModel
+from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
-from separatrix.core.errors import EvidenceError, SizeError, first_line
-from separatrix.models.hf.config import SeparatrixConfig
-from separatrix.models.hf.untouched import untouched
-from separatrix.models.model import Model, NoPositions
+from separatrix.core.errors import CheckFailed, EvidenceError, SizeError, first_line
+from separatrix.core.evidence.canonical import sha256
+from separatrix.core.evidence.records import Construction, from_envelope
+from separatrix.models.model import Model, ModelConfig, NoPositions
+from separatrix.models.stored.description import (
+    CERTIFICATE,
+    CONFIG,
+    MODEL_TYPE,
+    RECORD,
+    check_description,
+    check_files,
+    proved_in,
+)
+from separatrix.models.stored.plain_file import plain_json
+from separatrix.models.stored.trained import WEIGHTS, is_trained, read_stored
+from separatrix.models.stored.weights import EITHER, described, weight_file
 
 IGNORED = -100
 """A label that no loss is taken of, as everywhere in transformers."""
+
+
+class SeparatrixConfig(PretrainedConfig):
+    """The fields of `ModelConfig`, under the same names. Without arguments it describes the
+    smallest model, since transformers makes such a one to compare with.
+
+    Raises SpecError and SizeError for what describes no model.
+    """
+
+    model_type = MODEL_TYPE
+
+    architecture: str = "full @ head_dim=1, heads=1"
+    vocabulary: int = 1
+    length: int = 1
+    answers: int = 1
+    width: int = 1
+    hidden: int = 0
+    norm: bool = False
+    bos: bool = False
+    use_cache: bool = False
+    """Each token that `generate` writes reads the prompt anew."""
+
+    def __post_init__(self, **others: Any) -> None:
+        super().__post_init__(**others)
+        self.described()
+
+    def described(self) -> ModelConfig:
+        """The description alone."""
+        return ModelConfig.from_json({f.name: getattr(self, f.name) for f in fields(ModelConfig)})
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids that may be read or written."""
+        return max(self.vocabulary, self.answers)
 
 
 class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
@@ -48,7 +97,7 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
         Raises EvidenceError, on one line.
         """
         folder = Path(str(pretrained_model_name_or_path)) / (options.get("subfolder") or "")
-        said, formats = untouched(folder) if folder.is_dir() else ("", set[str]())
+        said, formats = _untouched(folder) if folder.is_dir() else ("", set[str]())
         wanted = options.pop("output_loading_info", False)
         try:
             loaded: Any = super().from_pretrained(
@@ -137,3 +186,36 @@ def next_token_loss(
     """Mean cross entropy of each label with the logits of the token before it."""
     given = logits[:, :-1].flatten(0, 1)
     return F.cross_entropy(given.float(), labels[:, 1:].flatten(), ignore_index=IGNORED)
+
+
+def _untouched(folder: Path) -> tuple[str, set[str]]:
+    """What is said of a folder's model, and in which number formats. Raises EvidenceError, on one
+    line, where a folder of `construct` or `train` holds another description, other weights or
+    further files than its record is about. A folder without a record passes.
+
+    That the record itself holds is for `separatrix verify` to say.
+    """
+    if (folder / RECORD).exists():
+        return "proved", _constructed(folder)
+    if is_trained(folder):
+        stored = read_stored(folder)
+        _hashed(folder / WEIGHTS, stored.config, stored.weights_sha256)
+        return "measured", {"float32"}
+    return "", set()
+
+
+def _constructed(folder: Path) -> set[str]:
+    record = from_envelope(plain_json(folder / RECORD))
+    if not isinstance(record, Construction):
+        raise EvidenceError(f"{folder / RECORD}: holds a {record.kind}, not a construction")
+    check_files(folder, RECORD, CONFIG, record.weights, CERTIFICATE)
+    check_description(folder / CONFIG, plain_json(folder / CONFIG), record)
+    _hashed(folder / record.weights, ModelConfig.from_json(record.model), record.weights_sha256)
+    return proved_in(record)
+
+
+def _hashed(path: Path, config: ModelConfig, digest: str) -> None:
+    if sha256(weight_file(path, described(config), EITHER)) != digest:
+        raise CheckFailed(
+            f"{path}: the weights were changed or damaged (another sha256 than the record has)"
+        )

@@ -21,8 +21,6 @@ class Outline:
 
     layers: tuple[tuple[Part, ...], ...]
     missing: tuple[str, ...]
-    like: str | None = None
-    """The preset that has the sizes, where one is known."""
 
     def __len__(self) -> int:
         return len(self.layers)

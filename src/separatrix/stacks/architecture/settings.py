@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -75,7 +75,7 @@ class Settings:
             if place in target:
                 raise SpecError(f"--set {key[:60]} is given twice; keep one")
             if dot:
-                _check_name(name, size, text)
+                check_size_names(MECHANISMS[name], [size[:60]], where=f" in --set {text[:60]!r}")
                 sizes[name, size] = _value(value)
             elif name in ("dtype", "kv"):
                 whole[name] = NumberFormat(value).name
@@ -105,23 +105,15 @@ class Settings:
             for value in (self.dtype, self.kv, self.vocabulary, self.context, self.like)
         )
 
-    def over(
-        self, cls: type[Mechanism], sizes: Mapping[str, Any], among: Iterable[str]
-    ) -> dict[str, Any]:
-        """`sizes` of a mechanism with what is set by hand in their place; `among` are the names
-        of all mechanisms of the model.
-        """
-        own = {f.name for f in fields(cls)}
+    def over(self, cls: type[Mechanism], sizes: Mapping[str, Any]) -> dict[str, Any]:
+        """`sizes` of a mechanism with what is set by hand in their place."""
         changed = dict(sizes)
         if self.dtype is not None:
             changed["format"] = self.dtype
         if self.kv is not None and cls.group in ATTENTION:
             changed["format"] = self.kv
-        there = set(among)
-        for (name, size), value in self.sizes.items():
-            if _meant(name, there) == cls.name and size in own:
-                changed[size] = value
-        return changed
+        own = {size: value for (name, size), value in self.sizes.items() if name == cls.name}
+        return changed | own
 
     @property
     def served(self) -> Engine | None:
@@ -145,22 +137,16 @@ class Settings:
                 f" {', '.join(there)}"
             )
         for name, size in self.sizes:
-            meant = _meant(name, set(there))
-            if meant not in there:
+            if name not in there:
                 raise UnknownNameError(
                     f"--set {name}.{size}: no layer of this model is '{name}'; it has"
                     f" {', '.join(there)}"
                 )
-            check_size_names(MECHANISMS[meant], [size], where=f" in --set {name}.{size}")
 
     def of(self, among: Iterable[str]) -> Settings:
         """The settings that fit a model with these mechanisms, and those of the whole model."""
         there = set(among)
-        kept = {
-            (name, size): value
-            for (name, size), value in self.sizes.items()
-            if _meant(name, there) in there
-        }
+        kept = {key: value for key, value in self.sizes.items() if key[0] in there}
         kv = self.kv if _keeps_keys(there) else None
         return replace(self, sizes=kept, kv=kv)
 
@@ -195,23 +181,6 @@ def _keeps_keys(names: Iterable[str]) -> bool:
     return any(MECHANISMS[name].group in ATTENTION for name in names)
 
 
-def _meant(name: str, there: set[str]) -> str:
-    """`mamba` means the model's Mamba-2 where it has no other."""
-    return "mamba2" if name == "mamba" and "mamba" not in there and "mamba2" in there else name
-
-
-def _check_name(name: str, size: str, text: str) -> None:
-    known = {
-        f.name
-        for cls in (MECHANISMS[name], MECHANISMS["mamba2"] if name == "mamba" else MECHANISMS[name])
-        for f in fields(cls)
-    }
-    if size not in known:
-        raise UnknownNameError.of(
-            f"size of '{name}'", size[:60], known, where=f" in --set {text[:60]!r}"
-        )
-
-
 def _value(text: str) -> Any:
     digits = text.replace("_", "")
     if digits.isascii() and digits.lstrip("-").isdigit():
@@ -234,7 +203,7 @@ def with_settings(architecture: Architecture, settings: Settings | None) -> Arch
     made: dict[Mechanism, Mechanism] = {}
     for layer, _ in architecture.counted():
         for part in layer:
-            made[part] = type(part)(**settings.over(type(part), part.sizes(), among))
+            made[part] = type(part)(**settings.over(type(part), part.sizes()))
     return replace(
         architecture,
         layers=tuple(tuple(made[part] for part in layer) for layer in architecture.layers),

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -254,6 +255,10 @@ class Mechanism:
     """What cards call it, with its sizes in braces, if not by its title."""
     _unit: ClassVar[str] = ""
     """The size of a unit by which its cache grows, if not by tokens."""
+    _inner: ClassVar[tuple[str, ...]] = ()
+    """The sizes whose product is `inner_width`."""
+    _assumes: ClassVar[str] = ""
+    """What its sizes take for granted beside their formats, with them in braces."""
     _varied: ClassVar[Mapping[Varied, str]] = {}
     """The sizes that `design` varies, by kind."""
     facts: ClassVar[Facts | None] = None
@@ -477,10 +482,13 @@ class Mechanism:
     from any state; None where no such number is known, or where it looks at places.
     """
 
-    inner_width = Unclaimed(0)
-    """Heads times head dimension: the model width the sizes suggest; 0 where they suggest
-    none.
-    """
+    @property
+    def inner_width(self) -> int:
+        """Heads times head dimension: the model width the sizes suggest; 0 where they suggest
+        none.
+        """
+        sizes = self.sizes()
+        return prod(sizes[name] for name in self._inner) if self._inner else 0
 
     model_width = Unclaimed[int | None](None)
     """The width that a model must have to hold it; None where any will do."""

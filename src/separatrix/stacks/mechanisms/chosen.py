@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import NumberFormat, summed_in
@@ -110,8 +109,6 @@ class Latent(LatentCache, row="mla"):
 class Chosen(LatentCache):
     """Latent attention to the `topk` tokens that an indexer chose."""
 
-    chooser: ClassVar[str] = "the indexer"
-    """Who chose them, in words."""
     query_latent: int | None = integer(
         None, "numbers of a latent that queries come from (q_lora_rank); none if not given"
     )
@@ -137,21 +134,12 @@ class Chosen(LatentCache):
         # the latent of queries has a norm
         return self.query_latent is not None
 
-    def assumptions(self) -> tuple[str, ...]:
-        said = (
-            f"{self.chooser} chooses {self.topk:,} tokens by keys in {self.format}; one choice"
-            " for all heads"
-        )
-        return (*super().assumptions(), said)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SharedChoice(Chosen, row="dsa_shared"):
     """DeepSeek sparse attention to the tokens that an earlier layer's indexer chose (GLM-5.2): its
     latents are its own, and of the indexer it keeps nothing.
     """
-
-    chooser = "an earlier layer's indexer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,10 +266,6 @@ class Compressed(Rotated, row="compressed"):
                 " both, no indexer needs both 0"
             )
         super()._check()
-
-    @property
-    def inner_width(self) -> int:
-        return self.heads * self.head_dim
 
     def stores(self) -> Stores:
         """Entries; the raw window, and content and gate of the tokens that wait for their entry."""

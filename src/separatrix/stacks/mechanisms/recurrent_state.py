@@ -179,10 +179,6 @@ class Channels(Stateful):
     width: int = integer(256, "channels")
 
     @property
-    def inner_width(self) -> int:
-        return self.width
-
-    @property
     def state_numbers(self) -> int:
         return self.width
 
@@ -249,10 +245,6 @@ class Mamba2(Stateful, row="mamba2"):
         self._must_divide("groups", self.groups, self.heads)
 
     @property
-    def inner_width(self) -> int:
-        return self.heads * self.head_dim
-
-    @property
     def matrices(self) -> Matrices:
         """B is the key and C the query, shared by the heads of a group; x is the value."""
         return Matrices(self.heads, self.groups, self.state, self.head_dim)
@@ -301,9 +293,6 @@ class RWKV4(Shifted, row="rwkv4"):
     """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and
     channel mixing keep the last input.
     """
-
-    # the running maximum comes to rest first, and what it scales after it
-    stages: ClassVar[int] = 2
 
     width: int = integer(256, "channels of time mixing (attention_hidden_size)")
     hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")
@@ -548,9 +537,6 @@ class MLSTM(MatrixState, row="mlstm"):
     running maximum; y_i = C_i q_i / max(|n_i q_i|, 1).
     """
 
-    # the running maximum comes to rest first, and what it scales after it
-    stages: ClassVar[int] = 2
-
     @property
     def state_numbers(self) -> int:
         """H (d d_v + d + 1): matrix, normaliser, maximum."""
@@ -648,10 +634,6 @@ class ShortConvolution(Mechanism, row="shortconv"):
     positions: str = positions_field()
 
     @property
-    def inner_width(self) -> int:
-        return self.width
-
-    @property
     def settles_after(self) -> int | None:
         return self.conv - 1
 
@@ -693,10 +675,6 @@ class Automaton(Mechanism, row="automaton"):
     @property
     def machine(self) -> Machine | None:
         return Machine(self.bits, self.rules)
-
-    @property
-    def inner_width(self) -> int:
-        return self.bits
 
     def stores(self) -> Stores:
         return {"state": [(Growth(self.bits), 1)]}

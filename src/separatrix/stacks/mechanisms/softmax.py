@@ -67,7 +67,8 @@ class Accumulating(Mechanism):
                 "; this is less than the mixers here and FlashAttention keep"
                 f" ({usual} bits and a running maximum)"
             )
-        return (text,)
+        own = self._assumes.format(**self.sizes())
+        return (text, own) if own else (text,)
 
 
 @dataclass(frozen=True, kw_only=True)

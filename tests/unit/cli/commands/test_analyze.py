@@ -73,7 +73,7 @@ def test_open_sizes_are_named_and_supplied(
     file = written(tmp_path, NATIVE)
     assert "--set mamba2.state=..." in refused(capsys, file)
     sizes = [
-        "mamba.state=16",
+        "mamba2.state=16",
         "mamba2.heads=4",
         "mamba2.head_dim=32",
         "mamba2.groups=1",
@@ -84,7 +84,7 @@ def test_open_sizes_are_named_and_supplied(
     assert whole["cache"]["recurrent_numbers"] == {"mamba2": 4 * 32 * 16}
     assert whole["cache"]["convolution_numbers"] == {"mamba2": 3 * (4 * 32 + 2 * 16)}
     assert whole["cache"]["state_bytes"] == 3 * (2048 * 4 + 480 * 2)
-    assert any("set by hand: mamba.state = 16" in text for text in whole["assumptions"])
+    assert any("set by hand: mamba2.state = 16" in text for text in whole["assumptions"])
 
 
 def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(

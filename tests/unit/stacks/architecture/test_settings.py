@@ -41,10 +41,6 @@ def test_a_missing_size_is_supplied() -> None:
     assert any("mamba2.state = 16, mamba2.conv = 4, dtype = bf16" in n for n in model.notes)
 
 
-def test_mamba_means_mamba2_where_the_model_has_no_other() -> None:
-    assert read(SILENT, "mamba.state=16", "mamba.conv=4", "dtype=bf16") == from_config(NEMOTRON)
-
-
 def test_a_size_of_the_file_is_changed_and_the_others_stay() -> None:
     model = read(QWEN, "gdn.heads=8", "vocabulary=7", "context=99")
     assert model.layers[0][0] == GatedDeltaNet(
@@ -99,7 +95,7 @@ def test_an_outline_keeps_what_is_known() -> None:
         ("mamba2.state=1" + "0" * 30, SeparatrixError, "10^12"),
         ("full.kv_heads=3", SeparatrixError, "does not divide"),
         ("gdn.heads=4", UnknownNameError, "no layer of this model is 'gdn'"),
-        ("mamba.width=4", UnknownNameError, "size of 'mamba2' 'width'"),
+        ("mamba.width=4", UnknownNameError, "no layer of this model is 'mamba'"),
         ("dtype=float", SpecError, "float"),
         ("vocabulary=0", SizeError, "vocabulary must be"),
         ("context=1e6", SizeError, "context must be"),

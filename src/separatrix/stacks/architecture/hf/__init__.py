@@ -6,7 +6,6 @@ by hand go over those of the file, and what is still unknown is named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import config_file, label, load_json
 from separatrix.stacks.architecture.hf.fields import (
     OF_THE_TYPE,
-    WIDTHS,
     Draft,
     Fields,
     Layers,
@@ -37,9 +35,8 @@ from separatrix.stacks.architecture.hf.notes import (
 from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, UNKNOWN, Row, of_class
 from separatrix.stacks.architecture.hf.unread import note_unknown, refuse_not_causal, refuse_unread
 from separatrix.stacks.architecture.hf.ways import placed
-from separatrix.stacks.architecture.hf.weights import mlp, weights
+from separatrix.stacks.architecture.hf.weights import KEPT, mlp, weights
 from separatrix.stacks.architecture.outline import Outline, Part, UnknownSizes
-from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import Mechanism
 
@@ -163,6 +160,8 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
             )
         around.append(outer)
         above = {key: outer[key] for key in _ABOVE if outer.get(key) is not None}
+        for key in above.keys() & {*SECTIONS, *STATED} & inner.keys():
+            _refuse_two(Fields(outer, where), key, f"{nested[0]}.{key}", inner[key])
         # the inner dtype, in either spelling, wins over both spellings around it
         if any(inner.get(name) is not None for name in ("dtype", "torch_dtype")):
             above = {key: value for key, value in above.items() if "dtype" not in key}
@@ -175,6 +174,16 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
     raise Fields(outer, where).error(
         f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"
     )
+
+
+def _refuse_two(fields: Fields, name: str, other: str, inner: Any) -> None:
+    """Raises ConfigError for two ways of quantising, whatever they leave out under other names."""
+    one, another = (
+        json_object(own) and {key: of for key, of in own.items() if key not in KEPT}
+        for own in (fields.data[name], inner)
+    )
+    if inner is not None and fields.data[name] != inner and (one is None or one != another):
+        raise fields.unlike(name, fields.data[name], other, inner)
 
 
 def _like(fields: Fields, kind: str) -> Fields:
@@ -238,54 +247,21 @@ def _refuse_other_class(fields: Fields, kind: str) -> None:
             )
 
 
-def _preset_like(
-    data: Mapping[Any, Any], layers: tuple[tuple[Part, ...], ...], name: str
-) -> str | None:
-    """The name of the only preset that has the width and the layers of the file, and none of whose
-    sizes contradicts it.
-    """
-    found = [
-        known
-        for known, facts in PRESETS.items()
-        if known != name
-        and _agree(data, facts["config"])
-        and _names(from_config(facts["config"]).layers) == _names(layers)
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _agree(data: Mapping[Any, Any], config: Mapping[str, Any]) -> bool:
-    known = {**config, **(json_object(config.get("text_config")) or {})}
-    own, theirs = (
-        next((fields[name] for name in WIDTHS if fields.get(name) is not None), None)
-        for fields in (data, known)
-    )
-    # that may differ where the sizes are those of one model
-    both = ({*known} & {*data}) - {"vocab_size", "rope_theta"}
-    sizes = (name for name in both if type(data[name]) is int)
-    return own == theirs and type(own) is int and all(data[name] == known[name] for name in sizes)
-
-
-def _names(layers: Sequence[Sequence[Part]]) -> list[list[str]]:
-    return [[part.name for part in layer] for layer in layers]
-
-
 _CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length", "n_positions")
 """Fields that say for how many tokens a model was made; the first that is there counts."""
 
 
 def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Architecture:
-    """The architecture of these layers. Raises UnknownSizes where sizes stay open, with the preset
-    that has them; ConfigError for sizes that do not go together.
+    """The architecture of these layers. Raises UnknownSizes where sizes stay open, ConfigError for
+    sizes that do not go together.
     """
     # by identity: a draft that layers share is built once
     drafts = {id(draft): draft for layer in drafted for draft in layer}
-    among = {draft.cls.name for draft in drafts.values()}
-    settings.check_used(among)
+    settings.check_used({draft.cls.name for draft in drafts.values()})
     parts: dict[int, Part] = {}
     missing: dict[str, Unknown] = {}
     for key, draft in drafts.items():
-        sizes = settings.over(draft.cls, draft.sizes, among)
+        sizes = settings.over(draft.cls, draft.sizes)
         unknown = {size: value for size, value in sizes.items() if isinstance(value, Unknown)}
         missing |= {
             # a format that the file states of keys and values, and in words that are not read
@@ -298,9 +274,7 @@ def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Ar
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = settings.noted(tuple(fields.notes))
     if missing:
-        like = _preset_like(fields.data, layers, name)
-        outline = Outline(layers, tuple(missing), like)
-        raise UnknownSizes(_message(missing, fields, like), outline)
+        raise UnknownSizes(_message(missing, fields), Outline(layers, tuple(missing)))
     whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
     return Architecture(whole, name, notes, vocabulary, context)
 
@@ -312,10 +286,10 @@ def _mechanism(draft: Draft, sizes: dict[str, Any], fields: Fields) -> Mechanism
         raise fields.error(f"the sizes of a layer do not go together: {error}") from None
 
 
-def _message(missing: dict[str, Unknown], fields: Fields, like: str | None) -> str:
+def _message(missing: dict[str, Unknown], fields: Fields) -> str:
     looked = list(dict.fromkeys(text for value in missing.values() for text in value.looked_for))
     ways = " ".join(f"--set {name}=..." for name in missing)
     return (
         f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or pass"
-        f" {ways}" + (f"; or take the preset '{like}', which has them" if like else "")
+        f" {ways}"
     )

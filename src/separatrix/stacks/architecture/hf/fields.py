@@ -195,10 +195,15 @@ class Fields:
         there = [name for name in names if self.has(name)]
         for other in there[1:]:
             if self.data[other] != self.data[there[0]]:
-                raise self.error(
-                    f"'{there[0]}' and '{other}' name one thing and disagree; remove the wrong one"
-                )
+                raise self.unlike(there[0], self.data[there[0]], other, self.data[other])
         return there[0] if there else None
+
+    def unlike(self, name: str, value: Any, other: str, another: Any) -> ConfigError:
+        """The error for two fields that say one thing."""
+        return self.error(
+            f"'{name}' is {shown(value)} and '{other}' is {shown(another)}; they name one thing and"
+            " disagree: remove the wrong one"
+        )
 
     def size(self, *names: str, low: int = 1, high: int = LARGEST) -> Size:
         """The integer in [low, high] under one of these spellings, unknown if it is missing.

@@ -290,18 +290,24 @@ def _told(fields: Fields) -> Layers:
 
 
 def _only(fields: Fields, names: Sequence[str], *usual: Any) -> Fields:
-    """Raises ConfigError where one of these fields has another value than the usual ones, which
-    means what no reader knows.
+    """Raises ConfigError where one of these fields, or an entry of its list or text, is none of the
+    usual ones, which means what no reader knows.
     """
     for name in names:
         value = fields.value(name)
-        if value is not None and value not in usual:
+        entries = (list(value) if isinstance(value, str) else json_list(value)) or [value]
+        if value not in (None, *usual) and not all(entry in usual for entry in entries):
             known = ", ".join(map(shown, usual)) or "no such field"
             raise fields.error(
                 f"'{name}' is {shown(value)}, but of this model type {known} is read; pass the"
                 " stack as a spec, or correct 'model_type'"
             )
     return fields
+
+
+def _one(fields: Fields, *names: str) -> None:
+    """Raises ConfigError where two of these fields, which are one, disagree."""
+    fields.find(*names)
 
 
 def _each(fields: Fields, name: str, *words: str) -> Fields:
@@ -393,36 +399,15 @@ def _twice(fields: Fields) -> Fields:
     return fields
 
 
-def _own_indexers(fields: Fields) -> None:
-    """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
-    indexer keys, which is not supported.
-    """
-    for name, own in _OWN_INDEXERS.items():
-        value = fields.value(name)
-        entries = value if isinstance(value, str) else json_list(value) or [value]
-        if value is not None and not own.issuperset(map(str, entries)):
-            raise fields.error(
-                f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass"
-                " the stack as a spec"
-            )
-
-
-_OWN_INDEXERS = {
-    "indexer_types": {"full"},
-    "index_topk_pattern": {"F", "full"},
-    "index_topk_freq": {"1"},
-}
-"""What files say where every layer has its own."""
-
 BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,
     "only": _only,
+    "one": _one,
     "each": _each,
     "as_long_as_listed": _as_long_as_listed,
     "one_stack": _one_stack,
     "blocks": _blocks,
     "twice": _twice,
-    "own_indexers": _own_indexers,
 }
 """What a row looks at first; the fields as they are read from then on."""
 

@@ -48,6 +48,8 @@ _TYPES = ("full_attention", "sliding_attention", "chunked_attention", "main", "c
 """Kinds of layers for which files give objects of their own."""
 _PLAIN = (None, "default", "mrope", "axial")
 """Types whose angles, for text, are those of the plain rotation."""
+_ALIKE = {"deepseek_yarn": "yarn", "su": "longrope"}
+"""Older names of types."""
 BASES = "layer_rope_theta"
 """A base for every layer, 0 where it does not rotate (Granite with windows)."""
 LISTS = ("rope_theta", BASES, "partial_rotary_factors")
@@ -127,9 +129,28 @@ class Spot:
             )
         return section
 
-    def own(self, key: str) -> str | None:
-        """The full spelling of a field in these objects, None where it is absent."""
-        return next((path for path in self.nested if path.rpartition(".")[2] == key), None)
+    def own(self, *keys: str) -> str | None:
+        """The full spelling of a field in these objects, None where it is absent. Raises
+        ConfigError where they say it twice and unlike.
+        """
+        paths = [path for key in keys for path in self.nested if path.rpartition(".")[2] == key]
+        for other in paths[1:]:
+            self._agree(paths[0], other)
+        return paths[0] if paths else None
+
+    def stated(self, key: str, *beside: str) -> str | None:
+        """The same, or what stands beside these objects, which then are for layers of all kinds and
+        say no other thing.
+        """
+        inside, outside = self.own(key), self.find(*beside)
+        if inside and outside and not self.typed:
+            self._agree(inside, outside)
+        return inside or outside
+
+    def _agree(self, path: str, other: str) -> None:
+        one, another = self.value(path), self.value(other)
+        if _meant(one) != _meant(another):
+            raise self.fields.unlike(path, one, other, another)
 
     @property
     def typed(self) -> bool:
@@ -157,6 +178,13 @@ class Spot:
                 f"'{path}' is {shown(value)}; it must be a number from {low:g} to {high:,}"
             )
         return value
+
+
+def _meant(value: Any) -> Any:
+    """What it says, of types of angles in one word for all that are alike."""
+    if value in _PLAIN:
+        return None
+    return _ALIKE.get(value, value) if isinstance(value, str) else value
 
 
 def _names_kinds(section: Mapping[Any, Any]) -> bool:
@@ -345,11 +373,12 @@ def turned(spot: Spot, usual: Way) -> Turned:
 def _base(spot: Spot, usual: Way) -> int:
     compressed = spot.words[0] == "compress"
     own = _COMPRESSED if compressed else _LOCAL if spot.local else _GLOBAL
+    said = spot.stated("rope_theta", *_BASES)
     path = spot.own("rope_theta") or spot.find(*own)
     path = BASES if BASES in spot.lists else path
     apart = spot.local and usual.local is not None
     if path is None and not apart and not compressed:
-        path = spot.find(*_BASES)
+        path = said
     if path is not None:
         return _whole(path, spot.number(path, 2, LARGEST_NUMBER))
     base = usual.local if apart else usual.compressed if compressed else usual.base
@@ -416,12 +445,12 @@ def _dims(spot: Spot, usual: Way, scaling: str | None) -> int | None:
 def _part(spot: Spot) -> str | None:
     """The field that says which part of a head is rotated."""
     lists = LISTS[-1]
-    return lists if lists in spot.lists else spot.own(_PARTS[0]) or spot.find(*_PARTS)
+    return lists if lists in spot.lists else spot.stated(_PARTS[0], *_PARTS)
 
 
 def _scaling(spot: Spot, usual: Way) -> str | None:
     """How the angles are scaled."""
-    path = spot.own("rope_type") or spot.own("type")
+    path = spot.own("rope_type", "type")
     if _elsewhere(spot, usual):
         return None
     if path is None:
@@ -552,7 +581,6 @@ def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: str
     if not any(_has(draft.cls, "positions") for layer in layers for draft in layer):
         return layers
     lists = _lists(file, len(layers))
-    among = {draft.cls.name for layer in layers for draft in layer}
     layers = mapped(layers, _opened)
     # layers that share a draft share it afterwards too, unless their positions differ
     made: dict[tuple[int, Turned | str], Draft] = {}
@@ -560,7 +588,7 @@ def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: str
     def attending(draft: Draft, index: int) -> Draft:
         if not _attends(draft):
             return draft
-        size = settings.over(draft.cls, draft.sizes, among).get(
+        size = settings.over(draft.cls, draft.sizes).get(
             "rope_dim" if issubclass(draft.cls, LatentCache) else "head_dim"
         )
         words = _WORDS.get(draft.cls, ("full_attention",))

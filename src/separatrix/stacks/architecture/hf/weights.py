@@ -242,7 +242,7 @@ def _bits(fields: Fields) -> Bits | None:
     narrow = _narrow(said)
     if narrow is None:
         return None
-    kept = [str(each) for key in _KEPT for each in json_list(said.get(key)) or []]
+    kept = [str(each) for key in KEPT for each in json_list(said.get(key)) or []]
     # MXFP4 is of experts alone
     experts = said.get("quant_method") == "mxfp4"
     maps = own if experts or any(_ATTENTION.search(each) for each in kept) else narrow
@@ -252,7 +252,7 @@ def _bits(fields: Fields) -> Bits | None:
     return Bits(maps, mlps, apart, own)
 
 
-_KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
+KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
 """How quantised files call the modules that they leave alone."""
 _ATTENTION = re.compile(r"attn(\W|$)|attention(\W|$)|[qkvo]_proj|qkv")
 _EIGHT = frozenset(("fp8", "fbgemm_fp8", "w8a8_fp8", "ptpc_fp8", "int8", "fp8_e4m3"))

@@ -320,7 +320,7 @@ TYPED = UNKNOWN["typed"]
             UNKNOWN["latent"] | {"layer_types": ["sliding_attention"] * 6, "sliding_window": 4},
             "'kv_lora_rank' is",
         ),
-        (UNKNOWN["indexed"] | {"index_topk_freq": 4}, "share an indexer"),
+        (UNKNOWN["indexed"] | {"index_topk_freq": 4}, "'index_topk_freq' is 4"),
     ],
 )
 def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], said: str) -> None:
@@ -361,7 +361,7 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         (MIMO | {"layer_types": ["full_attention"] * 6}, "disagree"),
         (
             MIMO | {"sliding_window_size": 7},
-            "'sliding_window' and 'sliding_window_size'",
+            "'sliding_window' is 11 and 'sliding_window_size' is 7",
         ),
         (SMALLTHINKER | {"layer_types": ["full_attention"] * 6}, "disagree"),
         (STEP | {"num_nextn_predict_layers": 2}, "'layer_types' has 7 entries"),
@@ -383,8 +383,8 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         ),
         (DEEPSEEK | {"use_mla": False}, "'use_mla' is False"),
         (DEEPSEEK | {"index_topk": 8}, "'index_topk' is 8, but"),
-        (DEEPSEEK_INDEXED | {"indexer_types": ["full", "shared"] * 3}, "share an indexer"),
-        (DEEPSEEK_INDEXED | {"index_topk_pattern": "FSFSFS"}, "share an indexer"),
+        (DEEPSEEK_INDEXED | {"indexer_types": ["full", "shared"] * 3}, "'indexer_types' is"),
+        (DEEPSEEK_INDEXED | {"index_topk_pattern": "FSFSFS"}, "'index_topk_pattern' is"),
         (DEEPSEEK_V4 | {"num_nextn_predict_layers": 0}, "'compress_ratios' has 7 entries"),
         (DEEPSEEK_V4 | {"num_nextn_predict_layers": 2}, "'compress_ratios' has 7 entries"),
         (

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.each import each
+from support.hf_attention_configs import DEEPSEEK_V4
 from support.hf_configs import FAMILIES, GEMMA, NEMOTRON, QWEN
 
 from separatrix.core.errors import ConfigError
@@ -225,7 +226,8 @@ def test_contradictions_are_refused() -> None:
     assert "'num_key_value_heads' is 3" in refusal(QWEN | {"num_key_value_heads": 3})
     assert "'linear_num_key_heads' is 3" in refusal(QWEN | {"linear_num_key_heads": 3})
     assert "'n_groups' is 3" in refusal(NEMOTRON | {"n_groups": 3})
-    assert "'attention_head_dim' and 'head_dim'" in refusal(NEMOTRON | {"head_dim": 64})
+    heads = refusal(NEMOTRON | {"head_dim": 64})
+    assert "'attention_head_dim' is 32 and 'head_dim' is 64" in heads
     assert "'block_types' and '_block_types'" in refusal(GEMMA | {"block_types": ["attention"]})
     assert "'sliding_window' is 32" in refusal(
         QWEN | {"use_sliding_window": True, "sliding_window": 32}
@@ -233,6 +235,75 @@ def test_contradictions_are_refused() -> None:
     assert "'use_sliding_window' is 1" in refusal(QWEN | {"use_sliding_window": 1})
     assert "'block_configs'" in refusal(NEMOTRON | {"block_configs": [{}]})
     assert "'full_attention_interval' is 0" in refusal(QWEN | {"full_attention_interval": 0})
+
+
+LLAMA = {
+    "model_type": "llama",
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "hidden_size": 64,
+    "vocab_size": 100,
+    "intermediate_size": 96,
+    "rope_theta": 10_000,
+    "dtype": "bfloat16",
+}
+LINEAR = {"rope_type": "linear", "factor": 2.0}
+FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+
+
+@pytest.mark.parametrize(
+    ("one", "another", "named"),
+    [
+        (
+            {"rope_scaling": LINEAR | {"type": "linear"}},
+            {"rope_scaling": LINEAR | {"type": "yarn"}},
+            ("'rope_scaling.rope_type' is 'linear'", "'rope_scaling.type' is 'yarn'"),
+        ),
+        # vLLM takes these two as one, too
+        (
+            {"rope_scaling": {"rope_type": "default", "type": "mrope"}},
+            {"rope_scaling": {"rope_type": "default", "type": "linear", "factor": 2.0}},
+            ("'rope_scaling.rope_type' is 'default'", "'rope_scaling.type' is 'linear'"),
+        ),
+        (
+            {"rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0}},
+            {"rope_parameters": {"rope_type": "default", "rope_theta": 5}},
+            ("'rope_parameters.rope_theta' is 5", "'rope_theta' is 10000"),
+        ),
+        (
+            {"rope_parameters": LINEAR, "rope_scaling": LINEAR},
+            {"rope_parameters": LINEAR, "rope_scaling": LINEAR | {"factor": 4.0}},
+            ("'rope_scaling.factor' is 4.0", "'rope_parameters.factor' is 2.0"),
+        ),
+    ],
+)
+def test_a_rotation_stated_twice(one: Any, another: Any, named: tuple[str, str]) -> None:
+    assert from_config(LLAMA | one).layers
+    said = refusal(LLAMA | another)
+    assert all(name in said for name in named)
+
+
+def test_kinds_of_layers_with_bases_of_their_own_beside_one_for_the_rest() -> None:
+    objects = {"full_attention": {"rope_type": "default", "rope_theta": 500}}
+    (found,) = from_config(LLAMA | {"rope_parameters": objects}).layers[0]
+    assert found.sizes()["rope_base"] == 500
+
+
+def test_quantised_around_a_model_and_within() -> None:
+    outer = {"model_type": "mistral3", "quantization_config": FP8}
+    for inner in (None, FP8, FP8 | {"modules_to_not_convert": ["lm_head"]}):
+        assert from_config(outer | {"text_config": LLAMA | {"quantization_config": inner}}).weights
+    said = refusal(outer | {"text_config": LLAMA | {"quantization_config": {"bits": 4}}})
+    assert "'quantization_config' is {'quant_method': 'fp8'" in said
+    assert "'text_config.quantization_config' is {'bits': 4}" in said
+
+
+def test_the_experts_of_deepseek_v4_stated_twice() -> None:
+    assert "'moe_intermediate_size' is 96 and 'intermediate_size' is 64" in refusal(
+        DEEPSEEK_V4 | {"moe_intermediate_size": 96, "intermediate_size": 64}
+    )
+    both = {"moe_intermediate_size": 96, "intermediate_size": 96}
+    assert from_config(DEEPSEEK_V4 | both).layers == from_config(DEEPSEEK_V4).layers
 
 
 def test_nested_configurations_that_are_none() -> None:

@@ -75,7 +75,7 @@ def one(config: dict[str, Any]) -> tuple[Any, ...]:
         ({"rope_theta": 500000.0}, (500_000, None, None)),
         ({"rotary_emb_base": 25000}, (25_000, None, None)),
         ({"rope_parameters": {"rope_theta": 7e5, "rope_type": "default"}}, (700_000, None, None)),
-        ({"rope_theta": 5, "rope_parameters": {"rope_theta": 7}}, (7, None, None)),
+        ({"rope_theta": 7.0, "rope_parameters": {"rope_theta": 7}}, (7, None, None)),
         ({**PHI_3, "partial_rotary_factor": 0.5}, (100, 8, None)),
         ({**PHI_3, "model_type": "stablelm", "rotary_pct": 0.25}, (100, 4, None)),
         ({"rope_theta": 100, "rotary_dim": 6}, (100, 6, None)),

@@ -494,7 +494,7 @@ def test_kimi_lists_that_do_not_fit(changes: Config, expected: str) -> None:
         (ZAMBA2 | {"mamba_ngroups": 4}, "is 4"),
         (
             ZAMBA2 | {"mamba_d_state": 25},
-            "'mamba_d_state' and 'state_size'",
+            "'mamba_d_state' is 25 and 'state_size' is 24",
         ),
         (OLMO | {"linear_num_key_heads": 3}, "'linear_num_key_heads' is 3"),
         (XLSTM | {"hidden_size": 96}, "only multiples of 64"),
