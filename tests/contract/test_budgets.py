@@ -13,19 +13,19 @@ from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_994, 2_600),
-    "stacks": (9_514, 5_600),
+    "stacks": (9_411, 5_600),
     "tasks": (12_960, 8_600),
     "theory": (9_139, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
     "mixers": (8_782, 7_200),
-    "models": (3_340, 2_000),
+    "models": (3_322, 2_000),
     "constructions": (5_023, 4_000),
     "proofs": (9_911, 6_200),
     "checks": (2_747, 2_600),
     "training": (5_631, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (7_810, 4_000),
+    "cli": (7_814, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}
