@@ -62,7 +62,7 @@ Of some rules nobody has derived it; theirs is what they were measured to reach,
 table has the best rule at every size, and the largest level of all rules tried: an accuracy above
 it is more than any of them has. Counts may do anything where counting is the task; there, what they
 reached stands for it. Shifts promise no level. All numbers of both tables are in one
-file, `src/separatrix/tasks/levels.json`, which `separatrix task audit --all --out FILE` measures
+file, `src/separatrix/tasks/levels.json`, which `tools/levels.py FILE` measures
 with seed 0 (on fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024
 answers). What each looks at:"""
 

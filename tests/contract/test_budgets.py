@@ -12,9 +12,9 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_994, 2_600),
+    "core": (3_940, 2_600),
     "stacks": (9_411, 5_600),
-    "tasks": (12_960, 8_600),
+    "tasks": (12_898, 8_600),
     "theory": (9_139, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_747, 2_600),
     "training": (5_631, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (7_814, 4_000),
+    "cli": (7_465, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

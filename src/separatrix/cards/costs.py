@@ -68,7 +68,7 @@ class Serving:
             raise SizeError("utilisation is a share of --memory; give that, such as 80GiB")
         whole, own = (
             None if text is None else 0 if text == "0" else parse_bits(text, what=what)
-            for text, what in ((memory, "memory"), (weights, "weights"))
+            for text, what in ((memory, "--memory"), (weights, "--weights"))
         )
         usual = Fraction(1 if engine is None else engine.memory)
         return cls(whole, own, batch, engine, usual if share is None else share)

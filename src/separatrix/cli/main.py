@@ -10,6 +10,7 @@ import errno
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 import click
@@ -17,7 +18,7 @@ import typer
 import typer.core
 
 from separatrix import __version__
-from separatrix.cli.groups import EXAMPLES, Commands, former_option
+from separatrix.cli.groups import COMMANDS, EXAMPLES, FORMER, Commands
 from separatrix.core.errors import CheckFailed, SeparatrixError, Stopped, printable
 
 BROKEN = 70
@@ -97,12 +98,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _misused(error: click.ClickException, command: str) -> str:
     """A wrong use of a command in one line: what is wrong, and what to type."""
     if isinstance(error, click.NoSuchOption):
-        if hint := former_option(command, error.option_name):
-            return f"{error.option_name}: {hint}"
-        # one letter resembles another, and --help everything of two
-        error.possibilities = sorted({*(error.possibilities or ())} - {"--n", "--help"})
-        if command in OF_TASKS and not error.possibilities:
-            return f"No such option: {error.option_name}; sizes stand in the text: seqcomp:L=2,n=64"
+        name = error.option_name.partition("=")[0]
+        if name in FORMER:
+            return f"{name} is now {FORMER[name]}"
+        # by click's own measure one letter resembles another, and --help everything of two
+        error.possibilities = get_close_matches(name, error.possibilities or (), cutoff=0.8)
+        setting = name.removeprefix("--").replace("-", "_")
+        if not error.possibilities and "set" in COMMANDS.get(command, ()):
+            return f"No such option: {name}; if it is a size or a setting: --set {setting}=VALUE"
+        if not error.possibilities and command in OF_TASKS:
+            return f"No such option: {name}; sizes stand in the text: seqcomp:L=2,n=64"
         error.message += "."
     message = " ".join(error.format_message().split()).replace(" (env var: 'None')", "")
     message += "." * (message[-1] not in ".?")

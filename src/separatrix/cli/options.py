@@ -174,7 +174,7 @@ def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]
 
     if asked is None:
         return (DEFAULT_CONTEXT, "the default") if own is None else (own, whose)
-    length = parse_context(asked)
+    length = parse_context(asked, "--context")
     return length, f"beyond {own:,}, {whose}" if own is not None and own < length else ""
 
 

@@ -148,7 +148,7 @@ def family_of(name: str, text: str | None) -> Family:
         solved = CONSTRUCTIONS[name].task.name
         if "{}" not in text:
             raise SpecError(f"'{text}': write {{}} for the size that grows: eva:n={{}},V=4")
-        if text.partition(":")[0].strip() != solved:
+        if text.partition(":")[0].strip().casefold() != solved:
             raise SpecError(f"'{text}': the construction '{name}' does not solve it, but {solved}")
         before = text.partition("{}")[0].replace(":", ",").rpartition(",")[2]
         every = FAMILIES[name].every if name in FAMILIES else 1

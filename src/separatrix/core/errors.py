@@ -60,7 +60,7 @@ class UnknownNameError(SeparatrixError):
         having = sorted(one for one in folded if len(typed) > 2 and typed in one)
         having.sort(key=lambda one: not one.startswith(typed))
         having = having[:1] if typed in folded else having
-        near = having[:_MOST_MEANT] or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
+        near = having[:_MOST_MEANT] or difflib.get_close_matches(typed, folded, n=1)
         left = len(known) - _MOST_NAMED
         named = ", ".join(known[:_MOST_NAMED]) + (f", and {left} more" if left > 0 else "")
         meant = "' or '".join(folded[one] for one in near)

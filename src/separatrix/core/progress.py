@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import ProgressColumn
 
 Advance = Callable[[int, int], None]
 """What work calls with (done, total)."""
@@ -39,17 +39,15 @@ def bar(title: str, *, shown: bool = True, unit: str = "") -> Iterator[Advance]:
     from rich.progress import TextColumn, TimeRemainingColumn
 
     left = (TimeRemainingColumn(compact=True), TextColumn("left"))
-    with _lines(TextColumn("{task.fields[count]}"), *left) as shown_lines:
-        task = shown_lines.add_task(shortened(title), total=None, count="")
-        last = 0.0
+    last = 0.0
+    with _line(shortened(title), "", *left) as show:
 
         def advance(done: int, total: int) -> None:
             nonlocal last
             now = time.monotonic()
             if done >= total or now - last >= _PAUSE:
                 last = now
-                count = f"{done:,}/{total:,}{unit}"
-                shown_lines.update(task, completed=done, total=total, count=count)
+                show(done, total, [f"{done:,}/{total:,}{unit}"])
 
         yield advance
 
@@ -73,28 +71,28 @@ def told(title: str, *, shown: bool = True, hint: str = "") -> Iterator[Told]:
 
         yield say
     else:
-        from rich.progress import TextColumn
-
-        with _lines(TextColumn("{task.fields[words]}")) as shown_lines:
-            if hint:
-                shown_lines.console.print(hint)
-            task = shown_lines.add_task(title, total=None, words="")
-
-            def show(done: float, total: float, words: Sequence[str]) -> None:
-                said = "  ".join(filter(None, words))
-                shown_lines.update(task, completed=done, total=total, words=said)
-
+        with _line(title, hint) as show:
             yield show
 
 
-def _lines(*columns: ProgressColumn) -> Progress:
-    """Lines of progress that fit 80 columns: title, bar, `columns`."""
+@contextmanager
+def _line(title: str, hint: str, *more: ProgressColumn) -> Iterator[Told]:
+    """A line of progress that fits 80 columns, under a hint: title, bar, words, `more`."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    title = TextColumn("{task.description}", markup=False)
-    bar = BarColumn(bar_width=_WIDTH)
-    return Progress(title, bar, *columns, console=Console(stderr=True), transient=True)
+    own = TextColumn("{task.description}", markup=False)
+    columns = (own, BarColumn(bar_width=_WIDTH), TextColumn("{task.fields[words]}"), *more)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        if hint:
+            shown.console.print(hint)
+        task = shown.add_task(title, total=None, words="")
+
+        def show(done: float, total: float, words: Sequence[str]) -> None:
+            said = "  ".join(filter(None, words))
+            shown.update(task, completed=done, total=total, words=said)
+
+        yield show
 
 
 def clock(seconds: float) -> str:

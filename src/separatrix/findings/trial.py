@@ -209,7 +209,7 @@ def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: 
     """
     if len(layouts) not in (2, 3):
         raise SpecError("a trial compares layouts: give two or three different ones")
-    known = task.partition(":")[0]
+    known = task.partition(":")[0].casefold()
     if ":" in task and (hops := parse_task(task).sizes().get("L", 2)) != 2:
         known += f":L={hops}"
     usual, most = SMALL.get(known, (task, STEPS))

@@ -1,4 +1,4 @@
-"""What rules that do not solve a task reach: levels.json, written by `task audit --all`."""
+"""What rules that do not solve a task reach: levels.json, written by tools/levels.py."""
 
 from __future__ import annotations
 

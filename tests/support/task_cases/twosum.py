@@ -42,7 +42,7 @@ CASE = Case(
         ("twosum:n=4", "M is missing"),
         ("twosum:n=4,M=2", "M is 2"),
         ("twosum:n=1,M=8,form=decision", "n is 1"),
-        ("twosum:n=4,M=8,form=decide", "Did you mean 'decision'"),
+        ("twosum:n=4,M=8,form=decison", "Did you mean 'decision'"),
         ("twosum:n=4,M=8,shift=fev", "Did you mean 'few'"),
     ],
 )

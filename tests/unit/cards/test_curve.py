@@ -1,4 +1,4 @@
-"""Recall of random facts over contexts: rows of `compare`, as JSON, and drawn."""
+"""Recall of random facts over contexts: rows of `compare`, and as JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 from separatrix.cards import card
 from separatrix.cards.apart import few_contexts, recall_curve
 from separatrix.cli.main import run
-from separatrix.cli.report.charts import curves
-from separatrix.core.document.plot import DASHED, Stroke
 from separatrix.stacks.architecture.resolve import resolve
 
 CONTEXTS = tuple(1 << power for power in range(12, 31))
@@ -65,12 +63,3 @@ def test_compare_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
         "all",  # of n facts, asked for in turn
         "composition,",
     ]
-
-
-def test_the_drawing_holds_both_curves_of_every_model() -> None:
-    drawing = curves({name: recall_curve(resolve(name), CONTEXTS) for name in (GEMMA, QWEN)})
-    lines = {(m.told.split(":")[0], m.dash): m for m in drawing.marks if isinstance(m, Stroke)}
-    assert set(lines) == {(name, dash) for name in (GEMMA, QWEN) for dash in ("", DASHED)}
-    for dash in ("", DASHED):
-        assert {share for _, share in lines[QWEN, dash].points} == {1}
-    assert min(share for _, share in lines[GEMMA, ""].points) < 0.05

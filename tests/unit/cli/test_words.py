@@ -177,8 +177,9 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("task", "eva", "smaple"), "you mean 'sample'?"),
         (("task", "eva", "results"), "export, sample, show."),
         (("analyze", "gdn", "--contxt", "3"), "--contxt. Did you mean --context?"),
-        (("train", "gdn", "eva:n=8", "--lr", "3"), "--lr; sizes stand"),
-        (("analyze", "gdn", "--lr", "3"), "--lr. `separatrix"),
+        (("train", "gdn", "eva:n=8", "--lr", "3"), "--set lr=VALUE"),
+        (("refute", "gdn", "--task", "eva:n=8", "--lr", "3"), "--lr; sizes stand"),
+        (("verify", "f", "--lr", "3"), "--lr. `separatrix"),
         (("refute", "full", "--task", "eva:n=4", "--budgt", "5"), "--budget"),
         (("construct", "eva:n=4", "--out", "x", "--arhc", "full"), "--arch"),
         (("list", "tasks", "Evan"), "you mean 'eva'?"),
@@ -188,14 +189,24 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("analyze", "gdm*3 + full"), "you mean 'gdn'"),
         (("analyze", "full", "--set", "Fulll.heads=2"), "you mean 'full'?"),
         (("analyze", "full", "--set", "full.Heads=2"), "you mean 'heads'?"),
-        (("task", "EVA", "audit"), "you mean 'eva'?"),
-        (("refute", "full", "--task", "Eva:n=4"), "you mean 'eva'?"),
+        (("task", "EVN", "audit"), "you mean 'eva'?"),
+        (("refute", "full", "--task", "Evva:n=4"), "you mean 'eva'?"),
+        (("list", "experiments", "state-size"), "Known: capacity"),
+        (("analyze", "full", "--memory", "80"), "--memory: '80' has no unit"),
+        (("design", "--task", "eva", "--cache", "1GiB", "--place", "foo"), "--place: foo"),
+        (("analyze", "full", "--context", "0"), "--context is 0"),
     ],
 )
 def test_what_is_suggested(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused(capsys, *words)
+
+
+def test_tasks_are_named_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("EVA",), ("Eva:n=4", "sample", "--number", "1")):
+        lower = [word.replace("E", "e").replace("VA", "va") for word in words]
+        assert printed(capsys, "task", *words) == printed(capsys, "task", *lower)
 
 
 @each(

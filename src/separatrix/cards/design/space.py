@@ -163,9 +163,8 @@ class Space:
                     f" from {least} to {MOST_LAYERS:,}"
                 )
         if not self.places or any(place not in PLACES for place in self.places):
-            raise SpecError(
-                f"places: {', '.join(self.places) or 'none given'}; choose from {', '.join(PLACES)}"
-            )
+            said = ", ".join(self.places) or "none given"
+            raise SpecError(f"--place: {said}; choose from {', '.join(PLACES)}")
         for layers, reads in ((self.readers, True), (chain(*self.fills), False)):
             for spec in (Architecture((x,)).spec for x in layers if _reads(x) != reads):
                 raise SpecError(

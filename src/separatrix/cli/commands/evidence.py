@@ -147,7 +147,7 @@ def refute(asked: Asked) -> Answer:
     budget" (which proves nothing).
     """
     wanted = parse_task(asked.task)
-    room = parse_bits(asked.memory, what="memory") // 8
+    room = parse_bits(asked.memory, what="--memory") // 8
     model, out = asked.model, asked.out
     subject = from_folder(model).model if holds_model(model) else stack(model)
     with bar("searching", shown=not asked.as_json, unit=" s of the budget") as advance:

@@ -109,8 +109,11 @@ def _summary(store: Path, sweep: str | None) -> Summary:
     from separatrix.training.sweeps.statistics import summary
 
     with opened(store, sweep) as kept:
-        name = sweep if sweep is not None else _only_sweep(kept)
-    return summary(name, store)
+        names = list(kept.sweeps()) if sweep is None else [sweep]
+    if len(names) != 1:
+        known = f"has the sweeps {', '.join(names)}; name one with --sweep" if names else "is empty"
+        raise SpecError(f"{store} {known}")
+    return summary(names[0], store)
 
 
 def summed(found: Summary, code: int = 0) -> Told:
@@ -118,14 +121,6 @@ def summed(found: Summary, code: int = 0) -> Told:
     from separatrix.cli.report import sweeps as tables
 
     return Told(tables.data(found), tables.document(found), code)
-
-
-def _only_sweep(kept: Store) -> str:
-    names = list(kept.sweeps())
-    if len(names) != 1:
-        known = f"has the sweeps {', '.join(names)}; name one with --sweep" if names else "is empty"
-        raise SpecError(f"{kept.path} {known}")
-    return names[0]
 
 
 SHORT_KEY = 10

@@ -17,14 +17,12 @@ from separatrix.core.errors import SeparatrixError, SizeError, SpecError, Unknow
 from separatrix.core.numbers.amounts import parse_context
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.core.progress import bar
-from separatrix.tasks import TASKS, Task, parse_any_task, parse_task
+from separatrix.tasks import Task, parse_any_task, parse_task
 from separatrix.tasks.audits import audit, audit_texts, legend, table
-from separatrix.tasks.audits.run import beyond, measure
-from separatrix.tasks.base.described import add_sizes, file_name
+from separatrix.tasks.base.described import add_sizes, file_name, name_of
 from separatrix.tasks.exports import FORMATS, export, rows_of
 from separatrix.tasks.exports.asking import counter, fitted
 from separatrix.tasks.labels import LABELS, split_labels, token_labels
-from separatrix.tasks.measured import best_of, level, measured
 from separatrix.tasks.resized import resized
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 from separatrix.theory.fails.a_accuracy import check_answers
@@ -51,14 +49,9 @@ def task(asked: Asked) -> Answer:
 
         return results(others, out=asked.out)
     actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
-    if others and name in (*actions, "evaluate", "explain"):
-        action = name.removeprefix("explain")
-        raise SpecError(f"the task comes first: separatrix task {others[0][:60]} {action}".rstrip())
-    if name == "audit":
-        used(asked, "task audit --all", "audit")
-        if not asked.all:
-            raise SpecError("separatrix task NAME audit, or separatrix task audit --all")
-        return _audit_all("", asked)
+    if name in (*actions, "evaluate", "explain"):
+        action, named = name.removeprefix("explain"), others[0][:60] if others else "NAME"
+        raise SpecError(f"the task comes first: separatrix task {named} {action}".rstrip())
     action, *folders = others or ["show"]
     used(asked, f"task {name[:60]} {action[:60]}", action, folders)
     if action == "evaluate":
@@ -133,11 +126,6 @@ def _over(*lines: tuple[str, Sequence[str]]) -> list[str]:
 
 def _audit(text: str, asked: Asked) -> Told:
     """Shortcuts against the level that each may reach."""
-    if asked.all:
-        return _audit_all(text, asked)
-    if asked.out is not None:
-        raise SpecError("--out of an audit keeps what --all measures; add --all, or leave it out")
-
     number = PROBED if asked.number is None else asked.number
     if not 100 <= number <= 1_000_000:
         raise SizeError(f"--number {number:,}: audit judges on 100 to 1,000,000 instances")
@@ -150,40 +138,6 @@ def _audit(text: str, asked: Asked) -> Told:
     said = [part for one in found for part in (*table(one).parts, Heading())]
     code = int(any(one.leaks for one in found))
     return Told([one.to_json() for one in found], Document(*said, legend(found[0])), code)
-
-
-def _audit_all(name: str, asked: Asked) -> Told:
-    """The best rule at every size of a task's grid and every shift, or of every task's."""
-    if ":" in name or asked.number is not None:
-        raise SpecError(
-            "--all measures every size of a task's grid, on as many instances as levels.json says;"
-            " leave sizes and --number out"
-        )
-    if name:
-        audit_texts(name)
-    texts = [text for one in ([name] if name else TASKS | TEXT_TASKS) for text in measured(one)]
-    with bar(f"auditing {name or 'all'}", shown=not asked.as_json, unit=" sizes") as progress:
-        found = measure(texts, out=asked.out, seed=asked.seed, advance=progress)
-    rows: list[dict[str, Any]] = []
-    for text, one in found.items():
-        best = best_of(one)
-        said = {"rule": best.name, "accuracy": best.accuracy} if best else {}
-        rows.append({"task": text, **one, **said, "beyond": list(beyond(text, one))})
-    code = int(any(row["beyond"] for row in rows))
-    table = rows_table([_best(row) for row in rows])
-    return Told({"seed": asked.seed, "sizes": rows}, Document(table), code)
-
-
-def _best(row: dict[str, Any]) -> dict[str, str]:
-    most = level(parse_any_task(row["task"]))
-    return {
-        "task": row["task"],
-        "judged": f"{row['judged']:,}",
-        "best rule": row.get("rule", "none tried: too large"),
-        "accuracy": f"{row['accuracy']:.3f}" if "rule" in row else "-",
-        "level": "-" if most is None else f"{float(most):.3f}",
-        "beyond": ", ".join(row["beyond"]) or "-",
-    }
 
 
 def _export(text: str, asked: Asked) -> Told:
@@ -224,8 +178,8 @@ def _fitted(text: str, asked: Asked) -> Told:
         raise UnknownNameError.of("format", str(asked.format), FORMATS, where=" to export to")
     task = _with_easy_sizes(plain)
     rows = rows_of(FORMATS[asked.format], _rows(asked.rows or []))
+    wanted = [parse_context(each, "--tokens") for each in _listed(numbers)]
     count = counter(tokenizer)
-    wanted = [parse_context(each) for each in _listed(numbers)]
     made: list[Told] = []
     for tokens in wanted:
         one, taken = fitted(task, tokens, rows, asked.seed, count)
@@ -297,8 +251,14 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
         else:
             # a checkpoint made for no task: sizes but n are given
             asks = [parse_any_task(text) for text in _ladder(name, asked.n)]
-        whole = _whole(asked.tokens)
-        return evaluate(folder, asks, asked, _shots(asked.rows), whole=whole)
+        shots = _rows(asked.rows or [])
+        if shots.keys() - {"train"} or asked.tokens not in (None, "one"):
+            raise SpecError(
+                "evaluate takes --rows train=4, solved questions that stand first, and --tokens"
+                " one, which writes values of several tokens as words of one"
+            )
+        whole = asked.tokens is not None
+        return evaluate(folder, asks, asked, shots.get("train"), whole=whole)
     if not holds_model(folder):
         raise SpecError(
             f"'{folder[:200]}' is no folder of a causal language model (config.json and weights),"
@@ -344,7 +304,7 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
 
 def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
     """The task at each size n; a bare name is the task at the sizes that the model was made for."""
-    task = parse_task(own if name == own.partition(":")[0] else name)
+    task = parse_task(own if name_of(own) == name.casefold() else name)
     return [
         # the same where it has that n already
         task if str(task.sizes().get("n")) == size else resized(task, f"n={size}").task
@@ -354,33 +314,13 @@ def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
 
 def _ladder(name: str, sizes: str | None) -> list[str]:
     """A task's text at each size n, which is a haystack's length in words."""
-    kind = TEXT_TASKS.get(name.partition(":")[0])
+    kind = TEXT_TASKS.get(name_of(name))
     grows = "n" if kind is None else kind.grows
     return [add_sizes(name, [f"{grows}={size}"]) for size in _listed(sizes)] or [name]
 
 
 def _listed(sizes: str | None) -> list[str]:
     return [] if sizes is None else [size.strip() for size in sizes.split(",")]
-
-
-def _whole(tokens: str | None) -> bool:
-    """Whether values of several tokens are written as words of one: --tokens one."""
-    if tokens not in (None, "one"):
-        raise SpecError(
-            f"--tokens {tokens[:40]}: evaluate takes --tokens one, which writes values of several"
-            " tokens as words of one"
-        )
-    return tokens is not None
-
-
-def _shots(texts: Sequence[str] | None) -> int | None:
-    """Solved questions that stand first: --rows train=4."""
-    if not texts:
-        return None
-    found = _rows(texts)
-    if list(found) != ["train"]:
-        raise SpecError("evaluate takes --rows train=4 alone: solved questions that stand first")
-    return found["train"]
 
 
 def _counted(row: dict[str, Any], several: bool) -> dict[str, str]:

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, card_facts, memory
-from separatrix.cards.apart import recall_curve
 from separatrix.cards.facts import ASKED, in_turn, rows_of
-from separatrix.cli.report import charts
 from separatrix.cli.report.card import card_json, folds, topics
 from separatrix.cli.report.compare import compared_page
 from separatrix.core.document import Document, Part
@@ -28,10 +26,6 @@ from separatrix.stacks.architecture.spec import worded
 
 Said = dict[str, Any]
 MOST_TILES = 128
-CONTEXTS = tuple(round(2 ** (step / 2)) for step in range(18, 49))
-"""The contexts of the charts: 512 to 2^24 tokens, two for each doubling."""
-_HIGH = 150
-"""Pixels of their fields."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ def start() -> Said:
 
 def answers(question: Question) -> Iterator[Said]:
     """The parts of an answer: of each stack its layers and memory, then the card, row by row, or
-    what separates two of them, as HTML; last the charts. Or an error.
+    what separates two of them, as HTML; last that it is whole. Or an error.
     """
     stacks: list[Architecture] = []
     for place, text in enumerate(question.stacks):
@@ -84,7 +78,7 @@ def answers(question: Question) -> Iterator[Said]:
         yield {"error": str(error)}
         return
     yield _html(topics(*cards) if alone else compared_page(cards))
-    yield {"charts": _charts(tuple(stacks)), "contexts": (CONTEXTS[0], CONTEXTS[-1])}
+    yield {"answered": True}
 
 
 def _html(parts: Iterable[Part]) -> Said:
@@ -148,25 +142,3 @@ def _begun(stack: Architecture, context: int) -> Said:
         "tiles": tiles(stack),
         "groups": {part.symbol: part.group for layer, _ in stack.counted() for part in layer},
     }
-
-
-@lru_cache(maxsize=16)
-def _charts(stacks: tuple[Architecture, ...]) -> list[Said]:
-    """Over contexts: what the stacks keep, and the share of random facts that no weights exceed;
-    `field` is where the contexts stand, from the first to the last.
-    """
-    names = ("A", "B") if len(stacks) > 1 else ("this stack",)
-    named: dict[str, Architecture] = dict(zip(names, stacks, strict=False))
-    curves = {name: recall_curve(stack, CONTEXTS) for name, stack in named.items()}
-    drawn = {
-        "Cache of one sequence; shaded: what a context full of facts needs": charts.states(
-            named, CONTEXTS, _HIGH
-        ),
-        "Random facts recalled, at the most of all weights; dashed: by storing what fits": (
-            charts.curves(curves, _HIGH)
-        ),
-    }
-    small = {
-        title: replace(one, width=300, room=120, title="", below=()) for title, one in drawn.items()
-    }
-    return [{"title": title, "svg": one.svg, "field": one.field} for title, one in small.items()]

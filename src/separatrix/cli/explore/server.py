@@ -1,5 +1,5 @@
 """The page behind 127.0.0.1: its files, what may be chosen, and answers part by part, one question
-at a time: a newer one ends what is still worked on.
+at a time; the one of a page that asks anew or is closed ends at its next part.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from itertools import count
 from threading import Lock
 from typing import Any
 
-from separatrix.cli.explore.answers import Question, Said, start, told
+from separatrix.cli.explore.answers import Question, start, told
 from separatrix.cli.report.html import base_style
 from separatrix.core.errors import OutputError
 
@@ -27,8 +26,6 @@ PAGE = {
     "/engine.js": ("engine.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
 }
-ENDED: Said = {"ended": True}
-"""What a question ends with that a newer one cut short."""
 _SAFE = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -53,15 +50,7 @@ class Server(ThreadingHTTPServer):
             ) from None
         self.given = given
         self.turn = Lock()
-        """Of the question that is worked on."""
-        self.accepted = count(1)
-        self.newest = 0
-        """The number of the newest question's connection."""
-
-    def get_request(self) -> tuple[Any, Any]:
-        """Connections are numbered as they come: their threads may run in another order."""
-        request, address = super().get_request()
-        return request, (*address, next(self.accepted))
+        """Of the question that is worked on: the theory's precision is one for all threads."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -128,23 +117,12 @@ class Handler(BaseHTTPRequestHandler):
                 return None
 
     def _answer(self, question: Question) -> None:
-        """A line of JSON for each part, as long as nobody asks anew; the end of the connection ends
-        them.
-        """
+        """A line of JSON for each part; the end of the connection ends them."""
         self._head("application/x-ndjson")
-        server, parts = self.server, told(question)
-        mine = self.client_address[-1]
-        server.newest = max(mine, server.newest)
-        # OSError: the page is closed
-        with server.turn, suppress(OSError):
-            while mine == server.newest:
-                if (said := next(parts, None)) is None:
-                    return
-                self._line(said)
-            self._line(ENDED)
-
-    def _line(self, said: Said) -> None:
-        self.wfile.write(json.dumps(said).encode() + b"\n")
+        # OSError: the page asks anew, or is closed
+        with self.server.turn, suppress(OSError):
+            for said in told(question):
+                self.wfile.write(json.dumps(said).encode() + b"\n")
 
     def _send(self, body: bytes, kind: str) -> None:
         self._head(kind, len(body))

@@ -1,5 +1,5 @@
-"""All that is drawn: facts recalled over contexts, bits needed beside bits kept, trained accuracy
-over n, and the map of a construction's precision.
+"""All that is drawn: bits needed beside bits kept over contexts, trained accuracy over n, and the
+map of a construction's precision.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from itertools import cycle
 from statistics import median
 from typing import TYPE_CHECKING
 
-from separatrix.cards.apart import Curve
-from separatrix.cli.report.evidence import share_text
 from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
     DASHED,
@@ -37,7 +35,7 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE
-from separatrix.core.numbers.amounts import format_bytes
+from separatrix.core.numbers.amounts import format_bytes, format_share
 from separatrix.core.progress import shortened
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, parse_task
@@ -50,8 +48,8 @@ if TYPE_CHECKING:
 _LINES = (SOLVES, INK, VIOLET, GREEN, OCHRE, PINK, MUTED)
 _STACKS = (INK, GREEN, PINK, OCHRE, SOLVES)
 """Colours of the stacks of a column."""
-_GAP = 19
-"""Pixels between two names at the right edge."""
+_GAP = 0.05
+"""Share of a chart's height between two names at its right edge."""
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
 """Of a chart of the report."""
 _EDGE = 1.35
@@ -61,47 +59,13 @@ _ASIDE = 0.0147
 Points = Sequence[tuple[float, float]]
 
 
-def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
-    """What share of random facts no weights exceed, over contexts, and dashed what storing as many
-    as fit reaches; models without a bound lie on top, at 100 %.
-    """
-    contexts = [point.context for point in next(iter(by_name.values()))]
-    title = "tokens of context, all but the question facts (k is 1,024)"
-    x = log_axis(title, contexts[0], contexts[-1], _thousands, base=2, most=8)
-    marks: list[Mark] = []
-    y = share_axis()
-    ends: list[tuple[float, str, str]] = []
-    for (name, curve), colour in zip(by_name.items(), cycle(_LINES), strict=False):
-        most = [(p.context, (WHOLE if p.at_most is None else p.at_most) / WHOLE) for p in curve]
-        kept = [(p.context, p.stored / WHOLE) for p in curve]
-        marks.append(Stroke(most, colour, told=f"{name}: no weights exceed"))
-        marks.append(Stroke(kept, colour, DASHED, told=f"{name}: storing facts reaches"))
-        # clear of the axis
-        ends.append((max(most[-1][1], 0.03), shortened(name), colour))
-    return Drawing(
-        x=x,
-        y=y,
-        marks=[*marks, *named(x.high, y, ends, _GAP / height)],
-        height=height,
-        room=170,
-        title="Random facts recalled",
-        below=[
-            "solid: no weights exceed it, with or without chain of thought (Theorem A)",
-            "dashed: what storing as many facts as fit in the cache, and guessing the others,"
-            " reaches",
-        ],
-    )
-
-
 CONTEXTS = tuple(1 << power for power in range(10, 31))
 """At which `states` is drawn: 1k to 1G tokens."""
 VALUES = 50_000
 """Of the facts that `states` is about, whatever a model's own vocabulary."""
 
 
-def states(
-    models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS, height: int = 380
-) -> Drawing:
+def states(models: Mapping[str, Architecture]) -> Drawing:
     """Bits that a context full of facts of one token needs to tell all its prefixes apart, and bits
     that each model keeps of it, over contexts and where a cache becomes too small.
     """
@@ -109,18 +73,18 @@ def states(
     def needed(n: int) -> float:
         return float(counted(Eva(n=n, V=VALUES)).log2_str(16))
 
-    at = {*contexts}
+    at = {*CONTEXTS}
     for m in models.values():
-        every = range(contexts[0], contexts[-1])
+        every = range(CONTEXTS[0], CONTEXTS[-1])
         short = bisect_left(every, True, key=lambda n, m=m: needed(n) > m.cache_bits(n))
-        at.add(contexts[0] + short)
+        at.add(CONTEXTS[0] + short)
     need = [(float(n), needed(n)) for n in sorted(at)]
     kept = {name: [(x, float(m.cache_bits(int(x)))) for x, _ in need] for name, m in models.items()}
     title = "tokens of context, each a fact (k is 1,024)"
-    return needed_and_kept(title, need, kept, height)
+    return needed_and_kept(title, need, kept)
 
 
-def needed_and_kept(title: str, need: Points, kept: Mapping[str, Points], height: int) -> Drawing:
+def needed_and_kept(title: str, need: Points, kept: Mapping[str, Points]) -> Drawing:
     """Bits needed, shaded below, and lines of bits that are kept, a cross at the first place where
     one is too small.
     """
@@ -146,8 +110,8 @@ def needed_and_kept(title: str, need: Points, kept: Mapping[str, Points], height
             marks.append(Dot(at[0], at[1], colour, told, "cross"))
         marks.append(Stroke(drawn, colour, told=told))
         names.append((drawn[-1][1], shortened(name), colour))
-    marks += named(x.high, y, names, _GAP / height)
-    return Drawing(x=x, y=y, marks=marks, height=height, room=190)
+    marks += named(x.high, y, names, _GAP)
+    return Drawing(x=x, y=y, marks=marks, room=190)
 
 
 def _bits(bits: float) -> str:
@@ -205,7 +169,7 @@ def _seeds(
     another.
     """
     middle = _medians(own)
-    told = ", ".join(f"{share_text(share)} at n = {n:,}" for n, share in middle)
+    told = ", ".join(f"{format_share(share)} at n = {n:,}" for n, share in middle)
     line = [(n, float(share)) for n, share in middle]
     yield Stroke(line, colour, told=f"{title}: median {told}")
     apart = (x.high / x.low) ** _ASIDE

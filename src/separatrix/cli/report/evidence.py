@@ -138,14 +138,9 @@ def trained_table(measured: Sequence[tuple[str, Measurement | None]], n: int) ->
         bounded = ceiling is not None and ceiling.at_most < WHOLE
         most = percent(ceiling.at_most) if ceiling is not None and bounded else ""
         diverged = f", {m.diverged} diverged" if m.diverged else ""
-        reached = share_text(Fraction(median(m.correct)) / m.total)
+        reached = format_share(Fraction(median(m.correct)) / m.total)
         rows.append((name, reached, f"{m.solved} of {len(m.seeds)}{diverged}", most))
     return Table(rows, (f"n = {n:,}", "median", "solved", "highest"), labels=True)
-
-
-def share_text(share: Fraction) -> str:
-    """As `format_share`."""
-    return format_share(share.numerator, share.denominator)
 
 
 def proof_parts(proof: Mapping[str, Any]) -> list[Part]:

@@ -14,7 +14,7 @@ from separatrix.cli.report.notation import theorem_name, where
 from separatrix.cli.report.tried import designed, measured_parts, tried
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
-from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
+from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
 
 _SHOWN = 12
 
@@ -113,7 +113,7 @@ def _lines(texts: Sequence[str]) -> list[Part]:
 
 def _header(result: DesignResult, context_from: str) -> Table:
     depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
-    budget = _amounts(result)[result.budget_bits]
+    budget = format_bytes(result.budget_bits)
     rows = [("" if number else "tasks", task.spec) for number, task in enumerate(result.tasks)]
     rows += [
         ("context", ", ".join(filter(None, (tokens(result.context), context_from)))),
@@ -187,12 +187,10 @@ def obstacles(result: DesignResult) -> list[str]:
             else "every layout carries"
         )
         lines.append(
-            f"{who} more than {_amounts(result)[result.budget_bits]} at {result.context:,} tokens"
+            f"{who} more than {format_bytes(result.budget_bits)} at {result.context:,} tokens"
         )
     if result.beyond is not None:
-        lines.append(
-            f"the smallest cache that no theorem excludes is {_budget(result, result.beyond)}"
-        )
+        lines.append(f"the smallest cache that no theorem excludes is {_budget(result.beyond)}")
     else:
         lines.append(
             "no budget would do: theorems exclude every layout; allow more reading layers, wider"
@@ -208,19 +206,11 @@ def _nothing_proved(result: DesignResult) -> str:
         return (
             "no construction here covers these tasks with any of the layouts, whatever the budget"
         )
-    return (
-        f"the smallest cache that is proved sufficient is {_budget(result, result.beyond_proved)}"
-    )
+    return f"the smallest cache that is proved sufficient is {_budget(result.beyond_proved)}"
 
 
-def _amounts(result: DesignResult) -> dict[int, str]:
-    """The budget, and what goes beyond it, in words that differ where they do."""
-    beyond = (result.beyond, result.beyond_proved)
-    costs = (point.cost.cache_bits for point in beyond if point is not None)
-    return format_bytes_apart((result.budget_bits, *costs))
-
-
-def _budget(result: DesignResult, point: Point) -> str:
+def _budget(point: Point) -> str:
+    """With the bytes, which say more than rounded units."""
     bits = point.cost.cache_bits
     exact = f"{bits // 8}bytes" if bits % 8 == 0 else f"{bits}bits"
-    return f"{_amounts(result)[bits]} (--cache {exact}): {point.layout.architecture.spec}"
+    return f"{format_bytes(bits)} (--cache {exact}): {point.layout.architecture.spec}"

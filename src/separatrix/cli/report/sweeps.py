@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from separatrix.cli.printing import rows_table
-from separatrix.cli.report.evidence import share_text
 from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.document.cells import NONE, ends, guessed
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.core.evidence.records import SOLVED
 from separatrix.core.numbers.accuracy import percent
+from separatrix.core.numbers.amounts import format_share
 from separatrix.core.numbers.seeds import Spread
 from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summary
@@ -37,7 +36,7 @@ def best_rows(summary: Summary) -> list[Row]:
     unequal = len({cell.parameters for cell in cells} - {None}) > 1
     rows: list[Row] = []
     for cell in cells:
-        best, run, proved, at_most = cell.best, cell.run, cell.proved, ceiling(cell)
+        best, run, proved = cell.best, cell.run, cell.proved
         row = {"cell": cell.label}
         if unequal:
             row["parameters"] = NONE if cell.parameters is None else f"{cell.parameters:,}"
@@ -55,15 +54,11 @@ def best_rows(summary: Summary) -> list[Row]:
             at = None if best is None or place is None else best.longer(place)
             row[f"at {size}"] = _median(at)
         row["chance"] = guessed(cell.chance)
+        at_most = proved and proved.ceiling
         row["at most"] = NONE if at_most is None else percent(at_most)
         by = proved and f"{proved.status} ({theorem_name(proved.theorem)})"
         rows.append(row | {"proved": by or NONE})
     return rows
-
-
-def ceiling(cell: Measured) -> int | None:
-    """Theorem A's ceiling in millionths; None where it has none."""
-    return None if cell.proved is None else cell.proved.ceiling
 
 
 def seed_rows(summary: Summary) -> list[Row]:
@@ -95,30 +90,9 @@ def _seeds_of(summary: Summary) -> list[int]:
 
 
 def notes(summary: Summary) -> Iterator[str]:
-    """What a reader of the tables has to know, one sentence each."""
-    cells = summary.cells
-    if any(len(cell.rates) > 1 for cell in cells):
-        yield (
-            f"rate: the best of {_grids(summary)} by the median over the same seeds, which flatters"
-            " it."
-        )
-    several = any(cell.several for cell in cells)
-    answers = "the answers due in their own test prompts" if several else "their own test prompts"
-    yield (
-        f"solved: seeds right on at least {share_text(SOLVED)} of {answers}, of the"
-        " seeds that ended; of two or more, their 95 % Wilson interval. In brackets behind a seed:"
-        " 95 % Wilson interval over its test prompts, which are drawn for this seed alone."
-    )
-    if several:
-        yield (
-            "Accuracies are of single answers, and intervals count prompts, since answers of one"
-            " prompt depend on each other; whole prompts: those of which every answer is right."
-        )
-    if any(cell.run.formats for cell in cells):
-        yield (
-            "in bf16, in fp16: the same test with recurrent states rounded after every token;"
-            " training was not."
-        )
+    """What these runs leave open, one sentence each; docs/runs.md says what each column means."""
+    if any(len(cell.rates) > 1 for cell in summary.cells):
+        yield "rate: the best of its cell by the median over the same seeds, which flatters it."
     words = ("diverged", "failed", "running", "waiting")
     left = [f"{count:,} {word}" for word in words if (count := summary.count(word))]
     if left:
@@ -129,7 +103,7 @@ def notes(summary: Summary) -> Iterator[str]:
         )
     if len(_seeds_of(summary)) > _MOST_SEEDS:
         yield f"More than {_MOST_SEEDS} seeds: `separatrix runs export` and --json have each."
-    for cell in cells:
+    for cell in summary.cells:
         if cell.needed:
             yield (
                 f"{cell.label}: {cell.run.steps:,} steps, and the rule of stopping asks for"
@@ -142,26 +116,9 @@ def notes(summary: Summary) -> Iterator[str]:
             f"Damaged and not used, since the hash of the outcome is another: {named}{more};"
             " `separatrix train GRID.yaml --retry` trains them again."
         )
-    yield from (f"{text}." for text in dict.fromkeys(cell.repeats for cell in cells) if text)
-    if any(ceiling(cell) is not None for cell in cells):
-        yield "at most: no weights answer more of random questions (Theorem A)."
-    if any(cell.proved is not None for cell in cells):
-        yield (
-            "proved: what weights can or cannot do, with the number formats that a stack declares."
-        )
+    yield from (f"{text}." for text in dict.fromkeys(c.repeats for c in summary.cells) if text)
     if len(summary.versions) > 1:
         yield f"The runs were ended by different code: {', '.join(summary.versions)}."
-
-
-def _grids(summary: Summary) -> str:
-    """The learning rates that were chosen from; where cells have different ones, of each."""
-    grids = {
-        cell.label: ", ".join(f"{rate.learning_rate:g}" for rate in cell.rates)
-        for cell in summary.cells
-    }
-    if len(set(grids.values())) == 1:
-        return next(iter(grids.values()))
-    return "; ".join(f"{grid} ({label})" for label, grid in grids.items())
 
 
 def document(summary: Summary) -> Document:
@@ -245,7 +202,7 @@ def _seeds(best: Rate | None, cell: Measured) -> str:
     """The least and the most over seeds, and how many of them ended."""
     if best is None or best.accuracy is None:
         return f"0 of {sum(len(rate.counts.seeds) for rate in cell.rates)}"
-    ends = dict.fromkeys(map(share_text, (best.accuracy.least, best.accuracy.most)))
+    ends = dict.fromkeys(map(format_share, (best.accuracy.least, best.accuracy.most)))
     span = " to ".join(ends)
     return f"{span} ({best.seeds} of {len(best.counts.seeds)})"
 
@@ -261,7 +218,7 @@ def _seed(one: Stored) -> str:
     o = one.outcome
     if o is None or (interval := o.interval) is None:
         return one.status if o is None else f"diverged at {o.steps_done:,}"
-    return f"{share_text(o.accuracy)} ({_span(interval)})"
+    return f"{format_share(o.accuracy)} ({_span(interval)})"
 
 
 def _span(interval: Interval) -> str:
@@ -269,4 +226,4 @@ def _span(interval: Interval) -> str:
 
 
 def _median(spread: Spread | None) -> str:
-    return NONE if spread is None else share_text(spread.median)
+    return NONE if spread is None else format_share(spread.median)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks import TASKS, Task, Thought, parse_any_task, usage
 from separatrix.tasks.base.described import name_of, presets
@@ -27,16 +25,6 @@ def every() -> dict[str, type[Task] | type[TextTask]]:
     return {**TASKS, **TEXT_TASKS}
 
 
-def grid(name: str) -> list[str]:
-    """Task texts from easy to hard."""
-    return [f"{name}:{sizes}" for sizes in every()[name].grid]
-
-
-def asked(name: str) -> list[str]:
-    """The same with several answers per prompt."""
-    return [f"{name}:{sizes}" for sizes in ASKED.get(name, ())]
-
-
 def _usage(name: str) -> str:
     return usage(name) if name in TASKS else every()[name].usage
 
@@ -52,7 +40,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     chains = [one for one, kind in TASKS.items() if kind.thoughts]
     written = f"; thought={'|'.join(cls.thoughts)}" if cls.thoughts else ""
     shifts = (f"{shift}: {text}" for shift, text in cls.shifts.items())
-    sizes = [_size(parse_any_task(text)) for text in (grid(name) if cls.grid else ())]
+    sizes = [_size(f"{name}:{text}") for text in cls.grid]
     called = [f"{name}:{one} is {size}" for one, size in presets(cls.grid or ("",)).items() if size]
     places = "several tokens" if cls.several else "the last token"
     several = QUESTIONS[name].words if name in QUESTIONS else None
@@ -74,19 +62,19 @@ def describe(name: str) -> list[tuple[str, str]]:
             f"{several.definition}\n\n{several.drawn}" if several else "",
         ),
         ("prefix classes with several answers", several.counted if several else ""),
-        ("with several answers", "\n".join(_size(parse_any_task(text)) for text in asked(name))),
+        (
+            "with several answers",
+            "\n".join(_size(f"{name}:{text}") for text in ASKED.get(name, ())),
+        ),
         ("source", words.origin),
     ]
     return [(heading, text) for heading, text in parts if text]
 
 
-def _size(task: Task | TextTask) -> str:
+def _size(text: str) -> str:
     """A task's text, how large its instances are, its chance, and what must be told apart."""
-    facts = [*task.extent, f"chance {fraction(task.chance)}", task.told_apart]
+    task = parse_any_task(text)
+    # a long fraction in four digits
+    chance = str(task.chance) if len(str(task.chance)) <= 9 else f"{float(task.chance):.4f}"
+    facts = [*task.extent, f"chance {chance}", task.told_apart]
     return f"{task.spec}   {', '.join(filter(None, facts))}"
-
-
-def fraction(value: Fraction) -> str:
-    """A probability for people: 1/8, or four digits where the fraction is long."""
-    text = str(value)
-    return text if len(text) <= 9 else f"{float(value):.4f}"

@@ -186,13 +186,6 @@ class Drawing:
     below: Sequence[str] = ()
 
     @property
-    def field(self) -> tuple[int, int, int, int]:
-        """Where the marks are: left, top, width and height in the drawing."""
-        left = 24 + round(_LETTER * max((len(said) for _, said in self.y.ticks), default=0))
-        top = 12 + (24 + 17 * len(self.below) if self.title else 0)
-        return left, top, self.width, self.height
-
-    @property
     def words(self) -> str:
         """What its lines tell, for those who do not see them."""
         told = [mark.told for mark in self.marks if isinstance(mark, Stroke) and mark.told]
@@ -202,14 +195,15 @@ class Drawing:
     @property
     def svg(self) -> str:
         """The drawing as one element."""
-        x, y = self.x, self.y
-        left, top, width, height = self.field
+        x, y, width, height = self.x, self.y, self.width, self.height
+        left = 24 + round(_LETTER * max((len(said) for _, said in y.ticks), default=0))
+        top = 12 + (24 + 17 * len(self.below) if self.title else 0)
 
         def place(a: float, b: float) -> tuple[float, float]:
             return left + width * x.share(a), top + height * (1 - y.share(b))
 
         parts = [*_words_above(self.title, self.below)]
-        parts += _axes(x, y, *self.field)
+        parts += _axes(x, y, left, top, width, height)
         parts += [_mark(mark, place) for mark in self.marks]
         wide, tall = left + width + self.room, top + height + _BOTTOM
         return (

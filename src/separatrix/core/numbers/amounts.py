@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from decimal import MAX_EMAX, ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
@@ -77,21 +76,6 @@ def format_bytes(bits: int, *, decimals: int = 1) -> str:
     return f"{float(value):,.{decimals}f} {unit}"
 
 
-def format_bytes_apart(amounts: Iterable[int]) -> dict[int, str]:
-    """Amounts in bits as `format_bytes` writes them, with as many decimals as it takes to tell them
-    all apart; exact where none would.
-    """
-    found = sorted(set(amounts))
-    for decimals in range(1, _MOST_DECIMALS + 1):
-        texts = [format_bytes(bits, decimals=decimals) for bits in found]
-        if len(set(texts)) == len(found):
-            return dict(zip(found, texts, strict=True))
-    return {bits: f"{bits // 8:,} bytes" if bits % 8 == 0 else f"{bits:,} bits" for bits in found}
-
-
-_MOST_DECIMALS = 4
-
-
 def bytes_of(bits: int | Fraction) -> int | float:
     """Bits as a number of bytes for machines: an integer where they are whole."""
     value = Fraction(bits) / 8
@@ -123,7 +107,7 @@ def rounded_up(value: int) -> str:
         return f"{+Decimal(value):.2e}".replace("+", "")
 
 
-def format_share(part: int, whole: int) -> str:
+def format_share(part: int | Fraction, whole: int = 1) -> str:
     """A share in percent with one decimal, rounded down: what is not all is never "100.0 %"."""
     tenths = 1000 * part // whole
     return f"{tenths // 10}.{tenths % 10} %"
@@ -152,19 +136,19 @@ _CONTEXT_WAYS = (
 )
 
 
-def check_context(context: object) -> int:
-    """The context, or SizeError unless it is an integer from 1 to 10^12."""
+def check_context(context: object, what: str = "context") -> int:
+    """The context, or SizeError unless it is an integer from 1 to 10^12, as `what` in it."""
     if type(context) is not int or not 1 <= context <= LONGEST_CONTEXT:
         shown = (
             repr(context)
             if not isinstance(context, int) or abs(context) < 10**15
             else f"about 2^{context.bit_length()}"
         )
-        raise SizeError(f"context is {shown[:40]}; {_CONTEXT_WAYS}")
+        raise SizeError(f"{what} is {shown[:40]}; {_CONTEXT_WAYS}")
     return context
 
 
-def parse_context(text: str) -> int:
+def parse_context(text: str, what: str = "context") -> int:
     """A context as people write it: 131072, 131_072, 131,072, 128k or 1M.
 
     As models' names have it, k is 1,024 tokens and M is 1,048,576, in either case of the letter.
@@ -172,8 +156,8 @@ def parse_context(text: str) -> int:
     """
     match = _TOKENS.fullmatch(text.strip())
     if match is None:
-        raise SizeError(f"context is '{text[:40]}'; {_CONTEXT_WAYS}")
+        raise SizeError(f"{what} is '{text[:40]}'; {_CONTEXT_WAYS}")
     digits = match[1].replace("_", "").replace(",", "")
     if len(digits) > 40:
-        raise SizeError(f"context is {digits[:37]}...; {_CONTEXT_WAYS}")
-    return check_context(int(digits) * _TOKEN_UNITS[match[2].lower()])
+        raise SizeError(f"{what} is {digits[:37]}...; {_CONTEXT_WAYS}")
+    return check_context(int(digits) * _TOKEN_UNITS[match[2].lower()], what)

@@ -58,7 +58,4 @@ class Bits:
 
 def sum_bits(parts: Iterable[Bits]) -> Bits:
     """All of them together, widths side by side."""
-    total = Bits()
-    for part in parts:
-        total = total + part
-    return total
+    return sum(parts, Bits())

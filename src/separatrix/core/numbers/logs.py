@@ -63,7 +63,8 @@ def log_difference(terms: Sequence[tuple[int, int]], bits: int) -> LogSign:
     whole = _whole_bits(terms)
     if whole is not None:
         # both sides are integers of bits: a precision that holds their difference shows it exactly
-        shown = enclose((), bits - whole, max(64, (whole - bits).bit_length() + 1))
+        with ctx.workprec(max(64, (whole - bits).bit_length() + 1)):
+            shown = decimal(arb(whole - bits))
         return LogSign((whole > bits) - (whole < bits), "integers", shown)
     found = settled(
         lambda: sum((c * log2_ball(x) for c, x in terms), arb(0)) - bits,
@@ -130,9 +131,3 @@ def _exact_sign(terms: Sequence[tuple[int, int]], bits: int) -> int:
         elif c < 0:
             right *= fmpz(x) ** -c
     return (left > right) - (left < right)
-
-
-def enclose(terms: Sequence[tuple[int, int]], bits: int, precision: int) -> str:
-    """sum(c * log2(x)) - bits for people, at a precision."""
-    with ctx.workprec(precision):
-        return decimal(sum((c * log2_ball(x) for c, x in terms), arb(0)) - bits)

@@ -14,8 +14,6 @@ from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.numbers.logs import LogSign, decimal
 
 _GUARD = 128
-_SMALL = fmpq(1, 10_000)
-_LARGE = fmpq(1000)
 
 
 @dataclass(frozen=True)
@@ -80,34 +78,14 @@ class Occupancy:
         """The best u and z but for rounding, as numbers without a radius; z may exceed 1."""
         # u / (1 - e^-u) = b / (y-1) and z (e^u - 1) = (y-1) / (V-y+1)
         ratio = arb(fmpq(self.balls, self.hit - 1))
-        u = _root(fmpq(self.balls - self.hit + 1, self.hit - 1))
-        digits = 40
-        # Newton's method doubles the digits, and the function is convex
-        while digits < 2 * self._precision:
+        # Newton's method from above, of a convex function: u and 1 + u/2 lie below the ratio
+        u = step = arb.min(2 * arb(fmpq(self.balls - self.hit + 1, self.hit - 1)), ratio).mid()
+        while abs(step) > u * arb(2) ** -(self._precision // 2):
             fallen = (-u).exp()
-            u = (u - (u - ratio * (1 - fallen)) / (1 - ratio * fallen)).mid()
-            digits *= 2
+            step = ((u - ratio * (1 - fallen)) / (1 - ratio * fallen)).mid()
+            u = (u - step).mid()
         odds = arb(fmpq(self.hit - 1, self.bins - self.hit + 1))
         return u, (odds / u.expm1()).mid()
-
-
-def _root(excess: fmpq) -> arb:
-    """About the u > 0 with u / (1 - e^-u) = 1 + excess, to half of a float's digits."""
-    # ratios beyond all floats are as good as their limits
-    if excess < _SMALL:
-        return (2 * arb(excess) * (1 - arb(excess) / 3)).mid()
-    if excess > _LARGE:
-        return arb(1 + excess).mid()
-    share = int(excess.p) / int(excess.q)
-    u = min(2 * share, 1 + share)
-    for _ in range(60):
-        # balls: what a system's own exp gives differs in last digits
-        fallen = float((-arb(u)).expm1())
-        step = (u + (1 + share) * fallen) / (1 - (1 + share) * (1 + fallen))
-        u -= step
-        if abs(step) < 1e-9 * u:
-            break
-    return arb(u)
 
 
 def sign_of(ball: arb) -> LogSign:

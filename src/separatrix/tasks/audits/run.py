@@ -10,30 +10,23 @@ facts share a name, and so do a part of the task.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from math import exp
-from pathlib import Path
-from typing import Any
 
-from separatrix.core.errors import EvidenceError, SizeError, SpecError, UnknownNameError
-from separatrix.core.evidence.folder import write_atomic
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
-from separatrix.core.progress import Advance
 from separatrix.tasks import AUDITED, NO_ANSWER, PLAIN, PROBES, TASKS, Task, parse_any_task
 from separatrix.tasks.audits.probes import PROBE, Learner, Prompts, cut, words_of
 from separatrix.tasks.audits.rows import (
-    BOUND,
     Audit,
     Row,
     Test,
     above,
     largest_above,
-    standard_error,
 )
 from separatrix.tasks.audits.shortcuts import SHORTCUTS, shortcut
 from separatrix.tasks.base.described import name_of
@@ -359,58 +352,3 @@ def accuracies(
     number = max(LEAST, min(4000, MOST_LOOKED_AT // subject.length))
     found = tried(names, subject, np.random.default_rng((seed, 0)), number, number)
     return number, {name: row.accuracy for name, row in found.items()}
-
-
-_BEYOND = 0.03
-"""What a rule may be above its level where that is printed as one."""
-Measured = dict[str, Any]
-"""On how many instances a size was judged, and how often each rule was right."""
-
-
-def measure(
-    texts: Sequence[str], *, out: Path | None, seed: int, advance: Advance
-) -> dict[str, Measured]:
-    """What `accuracies` finds, as levels.json, kept in `out`. Raises EvidenceError, SpecError."""
-    found = {} if out is None or not out.exists() else _measured_before(out, seed)
-    for done, text in enumerate(texts):
-        advance(done, len(texts))
-        if text in found:
-            continue
-        judged, rules = accuracies(text, seed=seed)
-        rounded = {rule: round(share, 4) for rule, share in rules.items()}
-        found[text] = {"judged": judged, "rules": rounded}
-        if out is not None:
-            lines = (f"  {json.dumps(spec)}: {json.dumps(one)}" for spec, one in found.items())
-            write_atomic(out, f'{{"seed": {seed}, "sizes": {{\n' + ",\n".join(lines) + "\n}}\n")
-    return {text: found[text] for text in texts}
-
-
-def beyond(text: str, found: Measured) -> tuple[str, ...]:
-    """Rules more than three points and standard errors above their level; none under a shift."""
-    task = parse_any_task(text)
-    if getattr(task, "shift", PLAIN) != PLAIN:
-        return ()
-    levels = {rule: stated(task, rule) for rule in found["rules"]}
-    return tuple(
-        rule
-        for rule, share in found["rules"].items()
-        if (may := levels[rule]) is not None
-        and share > may + max(_BEYOND, BOUND * standard_error(may, found["judged"]))
-    )
-
-
-def _measured_before(file: Path, seed: int) -> dict[str, Measured]:
-    try:
-        held = json.loads(file.read_text("utf-8"))
-        own, sizes = held["seed"], held["sizes"]
-        sizes = {
-            text: {"judged": one["judged"], "rules": {**one["rules"]}}
-            for text, one in sizes.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise EvidenceError(
-            f"{file}: holds no levels that an audit has measured; name another file"
-        ) from None
-    if own != seed:
-        raise SpecError(f"{file}: measured with seed {own}, not {seed}; take --seed {own}")
-    return sizes

@@ -21,8 +21,8 @@ _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 
 
 def name_of(text: str) -> str:
-    """The name that a task text begins with; empty where it has none."""
-    return text.partition(":")[0].strip()
+    """The name that a task text begins with, in any case; empty where it has none."""
+    return text.partition(":")[0].strip().casefold()
 
 
 def file_name(spec: str) -> str:

@@ -143,7 +143,7 @@ def test_what_stands_behind_an_answer(capsys: pytest.CaptureFixture[str]) -> Non
     [
         ("recal1", "you mean 'recall'?"),
         ("brakets", "you mean 'brackets'?"),
-        ("poetry", "you mean 'parity'?"),
+        ("parety", "you mean 'parity'?"),
         ("zzz", "Known: 2sum, all"),
         ("", "unknown question ''"),
         ("question-first", "asked of full"),

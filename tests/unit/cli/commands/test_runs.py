@@ -251,7 +251,7 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
     seeds = summed["cells"][0]["rates"][0]["seeds"]
     assert [one["accuracy"] for one in seeds] == [0.75, 0.0]
     assert seeds[0]["formats"][0]["right"] == 1450
-    assert "single answers" in printed(capsys, "summary", "--store", str(several))
+    assert "whole" in printed(capsys, "summary", "--store", str(several))
 
 
 def test_single_answers_in_files(
@@ -315,7 +315,7 @@ def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
             "a.csv would be overwritten",
         ),
         (["export", "a.csv", "--store", "a.csv"], "a.csv would be overwritten"),
-        (["list", "--store", "PATH", "--status", "dun"], "you mean 'done'?"),
+        (["list", "--store", "PATH", "--status", "dne"], "you mean 'done'?"),
         (["list", "--store", "PATH", "--sort", "accurcy"], "you mean 'accuracy'?"),
         (["list", "--store", "PATH", "--sweep", "frist"], "you mean 'first'?"),
         (["list", "--store", "PATH", "--limit", "-1"], "--limit"),

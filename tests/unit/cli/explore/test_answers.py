@@ -56,20 +56,8 @@ def test_two_stacks_are_told_apart() -> None:
     assert row.count("<span>") == 3
 
 
-def test_the_last_part_is_the_charts() -> None:
-    last = told("mamba2 @ heads=1, head_dim=8", "full*2")[-1]
-    assert last["contexts"] == (512, 1 << 24)
-    kept, recalled = last["charts"]
-    # what grows and what does not: each a line of that name, down or level
-    lines = re.findall(r'points="([^"]*)"[^>]*><title>([AB]):', kept["svg"])
-    heights = {name: [point.split(",")[1] for point in line.split()] for line, name in lines}
-    assert len(set(heights["A"])) == 1
-    assert heights["B"] == sorted(heights["B"], key=float, reverse=True)
-    left, top, width, height = recalled["field"]
-    ends = dict(re.findall(r'([\d.]+,[\d.]+)" [^>]*><title>([AB]): no weights', recalled["svg"]))
-    places = {name: tuple(map(float, end.split(","))) for end, name in ends.items()}
-    assert places["B"] == (left + width, top)
-    assert places["A"][1] > top + 0.99 * height
+def test_the_last_part_says_that_it_is_whole() -> None:
+    assert told("mamba2 @ heads=1, head_dim=8", "full*2")[-1] == {"answered": True}
 
 
 @each("text", ["", "gnd*4", "full*0", "{", "/etc/passwd", "~/config.json", "a.json"])

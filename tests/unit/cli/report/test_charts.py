@@ -33,7 +33,7 @@ NEED = [(16.0, 96.0), (32.0, 192.0), (64.0, 384.0), (128.0, 768.0)]
 def bounded(need: list[tuple[float, float]] = NEED, have: float = 320) -> Drawing:
     """Bits needed at some n, and as many kept at each."""
     kept = {"have": [(n, have) for n, _ in need]}
-    return needed_and_kept("n", need, kept, 220)
+    return needed_and_kept("n", need, kept)
 
 
 def words(chart: Drawing | None) -> dict[str, tuple[float, float]]:

@@ -21,13 +21,14 @@ from support.report_bundle import fake_bundle
 
 from separatrix.cli.commands.reproduce import results_document
 from separatrix.cli.report import notation
-from separatrix.cli.report.evidence import aligned, budget_words, said, share_text
+from separatrix.cli.report.evidence import aligned, budget_words, said
 from separatrix.cli.report.html import render_html, write_report
 from separatrix.cli.report.notation import theorem_name
 from separatrix.cli.report.view import view
 from separatrix.core.document import Document, Line
 from separatrix.core.errors import EvidenceError, OutputError
 from separatrix.core.evidence.records import Measurement, Verdict, from_envelope
+from separatrix.core.numbers.amounts import format_share
 from separatrix.core.numbers.wilson import wilson
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> & [bold]x[/bold]"
@@ -368,7 +369,7 @@ def test_stacks_are_compared_at_one_n(html: str) -> None:
     assert html.count('<th scope="col">n = 256</th>') == 2
     # of 2,048 answers all are right, or all but one
     assert tuple(
-        map(share_text, (Fraction(1), Fraction(2047, 2048), Fraction(31249, 100_000)))
+        map(format_share, (Fraction(1), Fraction(2047, 2048), Fraction(31249, 100_000)))
     ) == (
         "100.0 %",
         "99.9 %",

@@ -21,20 +21,20 @@ def test_a_cross_stands_where_a_cache_becomes_too_small() -> None:
 
 
 def test_the_same_in_words() -> None:
-    """By hand: 2^20 facts of log2(50,000) bits are 16.4 Mbit; one head of 64 x 64 in fp32 keeps
+    """By hand: 2^30 facts of log2(50,000) bits are 16.8 Gbit; one head of 64 x 64 in fp32 keeps
     131,072 bits.
     """
     model = Architecture.parse("gla @ heads=1, head_dim=64")
-    words = states({"g": model}, [1024, 1 << 20]).words
+    words = states({"g": model}).words
     assert re.findall(r"\d[\d,.]* [KMG]iB at \w+", words) == [
         "2 KiB at 1k",
-        "2 MiB at 1M",
+        "2 GiB at 1G",
         "16 KiB at 1k",
-        "16 KiB at 1M",
+        "16 KiB at 1G",
     ]
 
 
 def test_a_model_that_keeps_nothing_lies_at_the_foot() -> None:
-    drawing = states({"none": Architecture.parse("shortconv @ conv=1, width=4")}, [1024, 2048])
+    drawing = states({"none": Architecture.parse("shortconv @ conv=1, width=4")})
     (cross,) = (mark for mark in drawing.marks if isinstance(mark, Dot))
     assert cross.y == drawing.y.low

@@ -11,7 +11,6 @@ let stacks = []; // what is asked: {text, file, tiles, own, answer}, and what is
 let edited = 0;
 let context = "";
 let contextLinked = false; // whether a link gave it, and nothing was answered since
-let charts = null;
 let asking = null; // the request under way
 let waits; // until the hand rests
 
@@ -54,13 +53,9 @@ async function ask() {
 function take(said) {
   if (said.error !== undefined) return failed(said);
   if (said.state) $("state").textContent = said.state;
-  if (said.ended) return complain("Another page asked; change anything to ask again.");
   if (said.stack !== undefined) takeCard(stacks[said.stack], said);
   if (said.html) drawRows(said.html);
-  if (said.charts) {
-    charts = said;
-    finish();
-  }
+  if (said.answered) finish();
   return true;
 }
 
@@ -104,7 +99,6 @@ function complain(text, keep = false) {
 
 function finish() {
   for (const old of document.querySelectorAll(".old")) old.remove();
-  drawCharts();
   $("state").textContent = "";
   document.body.dataset.state = "answered";
 }
@@ -116,7 +110,6 @@ function changed() {
   kept = contextLinked = false;
   document.body.dataset.state = "asking";
   drawStack();
-  drawCharts();
   clearTimeout(waits);
   waits = setTimeout(ask, 120);
 }
@@ -267,17 +260,6 @@ function drawRows(html) {
     if (active) one.firstChild.focus();
     old?.remove();
   }
-}
-
-// The charts of the package, and on them where the context stands.
-function drawCharts() {
-  if (!charts) return;
-  const [first, last] = charts.contexts.map(Math.log2);
-  const share = Math.min(Math.max((Math.log2(tokens()) - first) / (last - first), 0), 1);
-  $("charts").replaceChildren(...charts.charts.map(({ title, svg, field: [left, top, wide, high] }) => {
-    const drawn = make("div", { role: "img", ariaLabel: title, innerHTML: svg.replace("</svg>", `<path class="here" d="M${left + share * wide} ${top}v${high}"/></svg>`) });
-    return make("figure", {}, make("figcaption", { textContent: title }), drawn);
-  }));
 }
 
 // ---- Hands
