@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.constructions.parts.built import Spaces, empty_model, softmax_head
+from separatrix.constructions.parts.built import Spaces, empty_model, mixer_at
 from separatrix.constructions.parts.readers import InPairs, LookBack, Reader
 from separatrix.core.numbers.selection import selection_lead
 from separatrix.mixers import mixer as mixer_for
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import MQAR, Copying, KHop, Task, parse_task
@@ -189,19 +190,11 @@ def looked_up(
     how = next(full_heads(stack)).slow(bits, 1, tokens, single=single)
     assert how is not None
     space = Spaces(asked=bits, own=bits, value=read, found=read)
-    model = empty_model(
-        Copying(n=2, V=2), stack, width=space.width, hidden=0, bos=True, placed=False
-    )
-    Reader((0, 0)).write_slow(
-        model,
-        InPairs(how, bits, 1, tokens),
-        query=[(space["asked"], 8.0)],
-        key=[(space["own"], 8.0)],
-        value=space["value"],
-        target=space["found"],
-    )
+    model = empty_model(Copying(n=2, V=2), stack, space, hidden=0, bos=True, placed=False)
+    slow = InPairs(how, bits, 1, tokens)
+    Reader((0, 0)).write(model, space, {"asked": 2}, {"own": 2}, "value", "found", slow=slow)
     x = torch.cat([asked, own, value, 0 * value], -1).to(dtype)
-    return softmax_head(model, (0, 0)).to(dtype)(x).float()[..., space["found"]]
+    return mixer_at(model, (0, 0), SoftmaxMixer).to(dtype)(x).float()[..., space["found"]]
 
 
 @torch.no_grad()
@@ -228,7 +221,7 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
 
     def layer(**spaces: int) -> tuple[Model, Spaces]:
         space = Spaces(letter=1, start=1, **spaces)
-        fresh = empty_model(task, one, width=space.width, hidden=0, bos=True, placed=False)
+        fresh = empty_model(task, one, space, hidden=0, bos=True, placed=False)
         return fresh, space
 
     def run(model: Model, space: Spaces, out: str, **held: torch.Tensor) -> torch.Tensor:
@@ -236,7 +229,7 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
         x[..., space["letter"]] = 1.0
         for name, numbers in held.items():
             x[..., space[name]] = numbers.float()
-        return softmax_head(model, (0, 0)).to(dtype)(x.to(dtype)).float()[..., space[out]]
+        return mixer_at(model, (0, 0), SoftmaxMixer).to(dtype)(x.to(dtype)).float()[..., space[out]]
 
     def number(read: torch.Tensor) -> torch.Tensor:
         return ((read > 0).long() << torch.arange(read.shape[-1])).sum(-1)
@@ -264,13 +257,7 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
 
     model, space = layer(mark=1, code=bits, found=bits)
     flagged = Reader((0, 0), start=31)
-    flagged.write(
-        model,
-        query=[(space["letter"], 8.0)],
-        key=[(space["mark"], 8.0)],
-        value=space["code"],
-        target=space["found"],
-    )
+    flagged.write(model, space, {"letter": 2}, {"mark": 2}, "code", "found")
     mark = torch.where(ids == task.V, 1.0, -1.0)[..., None]
     behind = number(run(model, space, "found", mark=mark, code=codes[place]))
     wanted = (torch.arange(tokens) - behind).clamp(0)

@@ -55,15 +55,16 @@ from __future__ import annotations
 from separatrix.constructions.parts.built import (
     Spaces,
     empty_model,
+    mixer_at,
     mlp_after,
     pick,
     put,
     recipe,
-    recurrent_head,
     signs,
     step,
 )
 from separatrix.constructions.tracked import keep
+from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
@@ -107,7 +108,7 @@ def brackets(task: Dyck, architecture: Architecture | None, arithmetic: Arithmet
         off=1,
     )
     hidden = max(needed.slots + 2, 4 + 2 * needed.bits)
-    model = empty_model(task, architecture, width=space.width, hidden=hidden, placed=False)
+    model = empty_model(task, architecture, space, hidden=hidden, placed=False)
     table = model.embed.weight
     table[:, space["kind"]] = signs(task.k, needed.bits).repeat(2, 1)
     table[: task.k, space["open"]] = 1.0
@@ -145,7 +146,7 @@ def _write_head(
     """Head 0, whose maps read these spaces, times factors, and which writes to `target`; b is the
     sigmoid of 128 times what opens it, and nothing decays.
     """
-    mixer = recurrent_head(model, place)
+    mixer = mixer_at(model, place, RecurrentMixer)
     for maps, read in ((mixer.q, query), (mixer.k, key), (mixer.v, value)):
         for name, factor in read.items():
             pick(maps.weight, [(space[name], factor)])
@@ -206,7 +207,7 @@ def question_first(
         **{"code": code, "key": 1, "value": 1, "content": content, "first": 1},
         **{"asked": code, "apart": 1, "met": 1, "found": content},
     )
-    model = empty_model(task, architecture, width=space.width, hidden=2 * code)
+    model = empty_model(task, architecture, space, hidden=2 * code)
     embed = model.embed.weight
     embed[: task.V, space["content"]] = signs(task.answers, content)[: task.V]
     embed[: task.V, space["value"]] = 1.0

@@ -30,13 +30,12 @@ from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
-    mlp_after,
+    mixer_at,
     recipe,
     signs,
-    softmax_head,
-    threshold,
 )
 from separatrix.constructions.parts.readers import readers
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -61,7 +60,7 @@ def copying(task: Copying, architecture: Architecture | None, arithmetic: Arithm
         architecture = stack([Full(heads=1, head_dim=1), asking])
     marks, asks = readers("copying", task, architecture)
     space = Spaces(number=1, square=1, one=1, mark=1, value=bits, found=1, read=bits, answer=bits)
-    model = empty_model(task, architecture, width=space.width, hidden=2 * bits)
+    model = empty_model(task, architecture, space, hidden=2 * bits)
     embed, position = model.embed.weight, model.position.weight
     at = torch.arange(task.length)[:, None] - float(task.n)
     position[:, space["number"]] = at
@@ -70,23 +69,11 @@ def copying(task: Copying, architecture: Architecture | None, arithmetic: Arithm
     embed[:, space["mark"]] = -1.0
     embed[task.V, space["mark"]] = 1.0
     embed[: task.V, space["value"]] = signs(task.V, bits)
-    marks.write(
-        model,
-        query=[(space["one"], SCALE)],
-        key=[(space["mark"], SCALE)],
-        value=space["number"],
-        target=space["found"],
-    )
-    asks.write(
-        model,
-        query=[(space["number"], SCALE), (space["one"], SCALE)],
-        key=[(space["number"], 8.0 * SCALE), (space["square"], -4.0 * SCALE)],
-        value=space["value"],
-        target=space["read"],
-    )
-    query = softmax_head(model, asks.place).q.weight[asks.start]
+    marks.write(model, space, {"one": 1}, {"mark": 1}, "number", "found")
+    asked, held = {"number": 1, "one": 1}, {"number": 8, "square": -4}
+    asks.write(model, space, asked, held, "value", "read", "answer")
+    query = mixer_at(model, asks.place, SoftmaxMixer).q.weight[asks.start]
     query[space["found"]] = -SCALE
     query[space["one"]] = -SCALE * (task.n + 1.0)
-    threshold(mlp_after(model, asks.place), space["read"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, bits)
     return model

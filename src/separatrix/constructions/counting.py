@@ -57,16 +57,17 @@ from separatrix.constructions.parts.built import (
     Recipe,
     Spaces,
     empty_model,
+    mixer_at,
     mlp_after,
     pick,
     put,
     recipe,
     signs,
-    softmax_head,
 )
 from separatrix.constructions.parts.readers import settle
 from separatrix.constructions.tracked import nearest
 from separatrix.core.errors import SizeError
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -101,13 +102,13 @@ def counting(task: Counting, architecture: Architecture | None, arithmetic: Arit
     scale = LARGER if longer else SCALE
     columns = 2 if longer else 1
     space = Spaces(code=bits, token=1, start=1, weight=columns, rest=1)
-    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
+    model = empty_model(task, architecture, space, hidden=0, bos=True, placed=False)
     embed = model.embed.weight
     embed[: task.V, space["code"]] = signs(task.V, bits)
     embed[: task.V, space["token"]] = 1.0
     embed[task.V, space["start"]] = 1.0
     embed[:, space["rest"]] = 1.0
-    mixer = softmax_head(model, place)
+    mixer = mixer_at(model, place, SoftmaxMixer)
     # bits of 1 are +1: there is but one
     wanted = space["code"] if task.form == "queried" else space["token"]
     pick(mixer.q.weight, [(wanted, scale), (space["token"], scale)])
@@ -171,8 +172,8 @@ def counted(
     ((place, *_),) = slots(f"counted-{task.name}", task, architecture)
     space = Spaces(ones=1, count=1, rest=1)
     hidden = 1 + 2 * (task.n // task.answers)
-    model = empty_model(task, architecture, width=space.width, hidden=hidden, placed=False)
-    mixer = softmax_head(model, place)
+    model = empty_model(task, architecture, space, hidden=hidden, placed=False)
+    mixer = mixer_at(model, place, SoftmaxMixer)
     whole = 2.0 ** (min(arithmetic.digits, FP32.digits) - 2)
     if task.n & (task.n - 1) == 0 and mixer.gate is None:
         whole = 0.0

@@ -140,7 +140,6 @@ def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Ari
     put(model.head.weight.T[space["weight"]].T, slice(0, 1))
     put(model.head.weight.T[space["own"]].T, slice(0, 1))
     model.head.bias[1] = _BETWEEN
-
     return model
 
 
@@ -167,7 +166,6 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
     # logits (1/2, found)
     model.head.bias[0] = 0.5
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
-
     return model
 
 
@@ -183,9 +181,7 @@ def _counting(
     found = readers(name, task, architecture)
     more = {"flag": 1, "found": 1} if layers > 1 else {}
     space = Spaces(value=bits, partner=bits, token=1, start=1, own=1, weight=1, **more)
-    model = empty_model(
-        task, architecture, width=space.width, hidden=2 * (layers - 1), bos=True, placed=False
-    )
+    model = empty_model(task, architecture, space, hidden=2 * (layers - 1), bos=True, placed=False)
     values = torch.arange(task.M)
     partners = (-values) % task.M
     embed = model.embed.weight
@@ -194,26 +190,15 @@ def _counting(
     embed[: task.M, space["token"]] = 1.0
     embed[: task.M, space["own"]] = OWN * (partners == values).float()[:, None]
     embed[task.M, space["start"]] = 1.0
-    found[0].write(
-        model,
-        query=[(space["partner"], SCALE), (space["token"], SCALE)],
-        # one product for the start token, as large as those of all bits together
-        key=[(space["value"], SCALE), (space["start"], SCALE * bits)],
-        value=space["start"],
-        target=space["weight"],
-    )
+    # one product for the start token, as large as those of all bits together
+    asked, held = {"partner": 1, "token": 1}, {"value": 1, "start": bits}
+    found[0].write(model, space, asked, held, "start", "weight")
     return model, space, found
 
 
 def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag: str) -> None:
     """The head that leaves in "found" whether any token holds a flag; `one` is 1 everywhere."""
-    reader.write(
-        model,
-        query=[(space[one], SCALE)],
-        key=[(space[flag], 2 * SCALE)],
-        value=space[flag],
-        target=space["found"],
-    )
+    reader.write(model, space, {one: 1}, {flag: 2}, flag, "found")
 
 
 @recipe(
@@ -228,20 +213,15 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
     architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
     first, second = readers("equality", task, architecture)
     space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
-    model = empty_model(task, architecture, width=space.width, hidden=4)
+    model = empty_model(task, architecture, space, hidden=4)
     position = model.position.weight
     position[:, space["place"]] = signs(np.arange(task.length) % task.n, bits)
     position[: task.n, space["first"]] = 1.0
     position[task.n :, space["first"]] = -1.0
     position[:, space["one"]] = 1.0
     model.embed.weight[:, space["bit"]] = signs(2, 1)
-    first.write(
-        model,
-        query=[(space["place"], SCALE), (space["one"], SCALE)],
-        key=[(space["place"], SCALE), (space["first"], SCALE)],
-        value=space["bit"],
-        target=space["fetched"],
-    )
+    asked, held = {"place": 1, "one": 1}, {"place": 1, "first": 1}
+    first.write(model, space, asked, held, "bit", "fetched")
     for unit, side in ((0, 2.0), (2, -2.0)):
         read = [(space["bit"], side), (space["fetched"], -side)]
         step(mlp_after(model, first.place), unit, read, (-1.0, -3.0), space["differs"], 0.5)
@@ -249,7 +229,6 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
     # logits (found, 1/2)
     put(model.head.weight.T[space["found"]].T, slice(0, 1))
     model.head.bias[1] = 0.5
-
     return model
 
 
@@ -290,31 +269,26 @@ def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmet
     code = Circle.of(task.M, digits)
     scale, strength = strengthen(code, task, arithmetic)
 
-    space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
-    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
+    space = Spaces(cos=1, sin=1, ask=1, blank=1, earlier=1, found=1)
+    model = empty_model(task, architecture, space, hidden=0, bos=True)
     if wide:
         model = model.double()
 
     embed = model.embed.weight
     position = model.position.weight
-    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / code.grid)
+    embed[: task.M, : space["sin"].stop] = torch.from_numpy(code.points / code.grid)
     embed[: task.M, space["ask"]] = 1.0
     embed[task.M, space["blank"]] = code.blank / code.grid
     position[1 : task.n + 1, space["earlier"]] = 1.0
 
-    cos = space.first("circle", 1)
-    sin = slice(space["circle"].start + 1, space["circle"].stop)
-    reader.write(
-        model,
-        query=[(cos, strength), (sin, -strength), (space["ask"], strength)],
-        key=[(cos, scale), (sin, scale), (space["blank"], scale)],
-        value=space["earlier"],
-        target=space["found"],
-    )
+    # powers of two
+    asked, held = strength / SCALE, scale / SCALE
+    query = {"cos": asked, "sin": -asked, "ask": asked}
+    key = {"cos": held, "sin": held, "blank": held}
+    reader.write(model, space, query, key, "earlier", "found")
     # logits (1/4, y): the answer is 1 exactly where y exceeds 1/4
     model.head.bias[0] = float(THRESHOLD)
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
-
     return model
 
 

@@ -57,12 +57,12 @@ import numpy as np
 from separatrix.constructions.parts.built import (
     Spaces,
     empty_model,
+    mixer_at,
     mlp_after,
     pick,
     put,
     recipe,
     signs,
-    softmax_head,
     step,
 )
 from separatrix.mixers.base.softmax import SoftmaxMixer
@@ -101,7 +101,7 @@ def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) 
     space = spaces(task)
     # four hidden units for each bit that is cut
     hidden = 4 * max(bits * bits, values)
-    model = empty_model(task, architecture, width=space.width, hidden=hidden, bos=True)
+    model = empty_model(task, architecture, space, hidden=hidden, bos=True)
     numbers = np.arange(1, task.n + 1)
     position = model.position.weight
     position[1:, space["place"]] = signs(numbers, bits)
@@ -109,7 +109,7 @@ def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) 
     position[1:, space["one"]] = 1.0
     position[0, space["start"]] = 1.0
     model.embed.weight[: task.V, space["letter"]] = signs(task.V, letters)
-    head = softmax_head(model, chosen[0])
+    head = mixer_at(model, chosen[0], SoftmaxMixer)
     for bit in range(bits):
         write_search(head, bit, task, space)
     # hop_1: the place found by the lowest head that found one
@@ -191,7 +191,7 @@ def write_hop(
     space that holds the letter afterwards.
     """
     bits = bits_for(task.n + 1)
-    head = softmax_head(model, place)
+    head = mixer_at(model, place, SoftmaxMixer)
     pick(head.k.weight, [(space["before"], SCALE), (space["start"], SCALE)])
     pick(head.q.weight, [(space[f"hop_{level - 1}"], SCALE), (space["one"], SCALE * (bits - 1.0))])
     fetched = space[f"fetched_{level}"]

@@ -103,6 +103,7 @@ import numpy as np
 from separatrix.constructions.flags import write_looking
 from separatrix.constructions.parts.built import (
     SCALE,
+    Reads,
     Recipe,
     Spaces,
     empty_model,
@@ -113,7 +114,6 @@ from separatrix.constructions.parts.built import (
     put,
     recipe,
     signs,
-    softmax_head,
     threshold,
 )
 from separatrix.constructions.parts.readers import (
@@ -123,6 +123,7 @@ from separatrix.constructions.parts.readers import (
     places_of,
     write_places,
 )
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -159,7 +160,7 @@ def lookup(
     keyed = {"key": asked.code, "one": 1, "shut": 1, "order": asked.order}
     read = {"value": answer, "none": answer, "fetched": answer, "answer": answer}
     space = Spaces(**keyed, **read, **({"before": keys, "unit": 1} if carried else {}))
-    model = empty_model(task, architecture, width=space.width, hidden=2 * answer)
+    model = empty_model(task, architecture, space, hidden=2 * answer)
     embed, position = model.embed.weight, model.position.weight
     of_keys, of_values = (slice(ids.start, ids.stop) for ids in (asked.keys, asked.values))
     embed[of_keys, space["key"]] = signs(len(asked.keys), asked.code)
@@ -170,7 +171,7 @@ def lookup(
     position[: 2 * asked.pairs : 2, space["order"]] = signs(asked.pairs, asked.order)
     if asked.absent:
         position[0, space["none"]] = signs(np.array([len(asked.values)]), answer)
-    mixer = softmax_head(model, place)
+    mixer = mixer_at(model, place, SoftmaxMixer)
     over = float(SCALE << (asked.order + 1))
     counted = [(space["one"], float(SCALE << bit)) for bit in range(asked.order)]
     pick(mixer.q.weight, [(space["key"], over), (space["one"], -over), *counted])
@@ -236,8 +237,7 @@ class Moved:
 
 def write_taps(model: Model, place: Place, one: slice, moved: Sequence[Moved]) -> None:
     """`one` holds 1 at every token; channels are taken in turn."""
-    mixer = mixer_at(model, place)
-    assert isinstance(mixer, ShortConvolutionMixer)
+    mixer = mixer_at(model, place, ShortConvolutionMixer)
     pick(mixer.v.weight, [(move.source, 1.0) for move in moved])
     channel = 0
     for move in moved:
@@ -278,9 +278,7 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     parts |= {"partner": bits, "differs": 1} if cancels else {"answer": bits}
     space = Spaces(**parts, **({"one": 1, "found": 1} if decides else {}))
     placed = "address" in parts
-    model = empty_model(
-        task, architecture, width=space.width, hidden=2 * many, bos=True, placed=placed
-    )
+    model = empty_model(task, architecture, space, hidden=2 * many, bos=True, placed=placed)
     write_places(model, space)
     model.embed.weight[:-1, space["code"]] = signs(task.vocabulary, bits)
     model.embed.weight[-1, space["none"]] = 1.0
@@ -291,18 +289,15 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         one.write(model, space, read, target)
     threshold(mlp_after(model, first.place), space["fetched"], space["before"])
     reader = Reader(second.place, start=second.start)
-    asked = [(space["partner" if cancels else "code"], SCALE)]
-    asked.append((space.first("before", many - bits - alone), SCALE))
-    value = space.first("before", bits) if cancels else space["code"]
-    found = {"value": value, "target": space["read"]}
-    if second.slow is None:
-        reader.write(model, query=asked, key=[(space["before"], SCALE)], **found)
-    else:
+    asked: Reads = {"partner" if cancels else "code": 1, ("before", many - bits - alone): 1}
+    value = ("before", bits) if cancels else "code"
+    clean = None if cancels else "answer"
+    slow, held = None, many
+    if second.slow is not None:
         slow = InPairs(second.slow, bits, before, tokens)
         # behind a norm the key of no token must not be 0
-        held = many - alone * (softmax_head(model, second.place).k_norm is None)
-        key = [(space.first("before", held), SCALE)]
-        reader.write_slow(model, slow, query=asked, key=key, **found)
+        held -= alone * (mixer_at(model, second.place, SoftmaxMixer).k_norm is None)
+    reader.write(model, space, asked, {("before", held): 1}, value, "read", clean, slow)
     if cancels:
         partners = -np.arange(task.vocabulary) % task.vocabulary
         model.embed.weight[:-1, space["partner"]] = signs(partners, bits)
@@ -327,7 +322,6 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         model.head.bias[0] = 0.25
         put(model.head.weight.T[space["found"]].T, slice(1, 2))
         return model
-    threshold(mlp_after(model, second.place), space["read"], space["answer"])
     first_answer = task.first_value if isinstance(task, MQAR) else 0
     ids = first_answer + np.arange(task.answers)
     model.head.weight[:, space["answer"]] = signs(ids, bits)
@@ -352,21 +346,15 @@ def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic
         architecture = stack([taps, Full(heads=1, head_dim=dims)])
     tap, place = (slot.place for slot in slots("cgram", task, architecture))
     space = Spaces(code=bits, one=1, before=dims, read=bits, answer=bits)
-    model = empty_model(task, architecture, width=space.width, hidden=2 * bits, placed=False)
+    model = empty_model(task, architecture, space, hidden=2 * bits, placed=False)
     model.embed.weight[:, space["code"]] = signs(task.V, bits)
     model.embed.weight[:, space["one"]] = 1.0
     start = space["before"].start
     lands = [slice(at, at + bits) for at in range(start, start + dims, bits)]
     moved = [Moved(space["code"], target, back) for back, target in enumerate(lands, 1)]
     write_taps(model, tap, space["one"], moved)
-    Reader(place).write(
-        model,
-        query=[(space["code"], SCALE), (space.first("before", dims - bits), SCALE)],
-        key=[(space["before"], SCALE)],
-        value=space["code"],
-        target=space["read"],
-    )
-    threshold(mlp_after(model, place), space["read"], space["answer"])
+    query: Reads = {"code": 1, ("before", dims - bits): 1}
+    Reader(place).write(model, space, query, {"before": 1}, "code", "read", "answer")
     model.head.weight[:, space["answer"]] = signs(task.answers, bits)
     return model
 

@@ -102,9 +102,7 @@ def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithm
     space = Spaces(**parts)
     hidden = 2 * max(sum(length ** (count + 1) for length in moved.blocks) for count in words)
     placed = "address" in parts
-    model = empty_model(
-        task, architecture, width=space.width, hidden=hidden, bos=True, placed=placed
-    )
+    model = empty_model(task, architecture, space, hidden=hidden, bos=True, placed=placed)
     write_places(model, space)
     things = Words(moved.blocks)
     tokens, answers = moved.tables
@@ -239,11 +237,10 @@ def machine(task: Task, ids: list[int], architecture: Architecture | None) -> Mo
     ((place, *_),) = slots("automaton", task, architecture)
     places_, tokens = bits_for(len(ids)), bits_for(max(ids))
     space = Spaces(place=places_, token=tokens, state=quotient.bits)
-    model = empty_model(task, architecture, width=space.width, hidden=0)
+    model = empty_model(task, architecture, space, hidden=0)
     model.position.weight[: len(ids), space["place"]] = signs(len(ids), places_)
     model.embed.weight[: max(ids), space["token"]] = signs(max(ids), tokens)
-    mixer = mixer_at(model, place)
-    assert isinstance(mixer, AutomatonMixer)
+    mixer = mixer_at(model, place, AutomatonMixer)
     rule = 0
     for at, (rows, count) in enumerate(zip(quotient.maps, ids, strict=True)):
         for token in range(count):

@@ -107,17 +107,17 @@ from separatrix.constructions.parts.built import (
     Spaces,
     empty_model,
     fits,
+    mixer_at,
     mlp_after,
     pick,
     put,
     recipe,
     signs,
-    softmax_head,
     step,
-    threshold,
 )
 from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.core.errors import SizeError
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.models.model import Model
@@ -130,6 +130,9 @@ from separatrix.theory.written import bits_for, slots
 
 _TAKES = "one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions"
 SHUT_GATE = -32.0
+ARGUMENT = {"argument": 1, "memory": -1}
+ADDRESS = {"address": 1, "memory": 1}
+"""What a place is asked for with, and what its key is."""
 
 
 @recipe("retrieval", Eva, takes=_TAKES, rounded=True)
@@ -176,8 +179,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None, arithmetic: A
         architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
     ((place, *_),) = slots("sparse-retrieval", task, architecture)
     model = _write(task, architecture, Reader(place), range(task.n))
-    mixer = softmax_head(model, place)
-    assert isinstance(mixer, SparseMixer)
+    mixer = mixer_at(model, place, SparseMixer)
     assert mixer.mix is not None
     # exact: the block is a power of two
     mixer.pool_k.fill_(1 / mixer.block)
@@ -204,13 +206,12 @@ def indexed_retrieval(
         architecture = stack([Indexed(heads=1, head_dim=dims, index_dim=keys, topk=1)])
     ((place, *_),) = slots("indexed-retrieval", task, architecture)
     model = _write(task, architecture, Reader(place), range(task.n))
-    mixer = softmax_head(model, place)
-    assert isinstance(mixer, IndexedMixer)
+    mixer = mixer_at(model, place, IndexedMixer)
     # the spaces that `_write` begins with
     bits = bits_for(task.n)
     space = Spaces(address=bits, memory=1, argument=bits)
-    pick(mixer.index_q.weight, [(space["argument"], SCALE), (space["memory"], -SCALE)])
-    pick(mixer.index_k.weight, [(space["address"], SCALE), (space["memory"], SCALE)])
+    pick(mixer.index_q.weight, space.rows(ARGUMENT, SCALE))
+    pick(mixer.index_k.weight, space.rows(ADDRESS, SCALE))
     pick(mixer.index_w.weight, [(space["memory"], -1.0)])
     return model
 
@@ -232,7 +233,7 @@ def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: 
         finds = {"one": 1, "asked": reader.asking.rotation.dims}
     space = Spaces(**finds, value=code, fetched=code, answer=code)
     placed = reader.asking is None
-    model = empty_model(task, architecture, width=space.width, hidden=2 * code, placed=placed)
+    model = empty_model(task, architecture, space, hidden=2 * code, placed=placed)
     embed = model.embed.weight
     asking = slice(arguments.start, arguments.stop)
     # a token may be read as a value and as an argument: it holds both codes
@@ -240,7 +241,6 @@ def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: 
     if reader.latent:
         # latents are scaled by their length: entries of +-1 at every token and place
         embed[task.V :, space["value"]] = 1.0
-    read = {"value": space["value"], "target": space["fetched"]}
     if reader.asking is None:
         position = model.position.weight
         position[: task.n, space["address"]] = signs(task.n, address)
@@ -249,14 +249,11 @@ def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: 
         if reader.latent:
             position[task.n, space["address"]] = 1.0
         embed[asking, space["argument"]] = signs(task.n, address)
-        query = [(space["argument"], SCALE), (space["memory"], -SCALE)]
-        key = [(space["address"], SCALE), (space["memory"], SCALE)]
-        reader.write(model, query=query, key=key, **read)
+        reader.write(model, space, ARGUMENT, ADDRESS, "value", "fetched", "answer")
     else:
         embed[:, space["one"]] = 1.0
         embed[asking, space["asked"]] = reader.asking.queries(np.arange(task.n))
-        reader.write_asking(model, asked=space["asked"], one=space["one"], **read)
-    threshold(mlp_after(model, reader.place), space["fetched"], space["answer"])
+        reader.write_asking(model, space, "asked", "value", "fetched", "answer")
     model.head.weight[:, space["answer"]] = signs(task.V, code)
     return model
 
@@ -298,7 +295,7 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
         wraps=1,
     )
     wraps = task.q * (task.V - 1) // task.V
-    model = empty_model(task, architecture, width=space.width, hidden=2 * max(code, wraps))
+    model = empty_model(task, architecture, space, hidden=2 * max(code, wraps))
     embed, position = model.embed.weight, model.position.weight
     position[: task.n, space["address"]] = signs(task.n, address)
     position[: task.n, space["memory"]] = 1.0
@@ -307,15 +304,8 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
     position[task.n :, space["set"]] = sets.repeat_interleave(task.q, 0)
     embed[: task.V, space["value"]] = signs(task.V, code)
     embed[task.V :, space["argument"]] = signs(task.n, address)
-    Reader(first).write(
-        model,
-        query=[(space["argument"], SCALE), (space["memory"], -SCALE)],
-        key=[(space["address"], SCALE), (space["memory"], SCALE)],
-        value=space["value"],
-        target=space["fetched"],
-    )
-    threshold(mlp_after(model, first), space["fetched"], space["clean"])
-    head = softmax_head(model, second)
+    Reader(first).write(model, space, ARGUMENT, ADDRESS, "value", "fetched", "clean")
+    head = mixer_at(model, second, SoftmaxMixer)
     # sums of ones are exact where others weigh less than the last digit of 1
     scale = 2 * SCALE if arithmetic.digits > FP32.digits else SCALE
     for matrix in (head.q.weight, head.k.weight):
@@ -368,7 +358,7 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
         read=labels,
         answer=labels,
     )
-    model = empty_model(task, architecture, width=space.width, hidden=2 * max(task.d, labels))
+    model = empty_model(task, architecture, space, hidden=2 * max(task.d, labels))
     places = np.arange(task.length)
     position = model.position.weight
     position[:, space["pair"]] = signs(places // 2, pair)
@@ -379,22 +369,9 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
     embed[: task.strings, space["tag"]] = -1.0
     embed[task.strings :, space["tag"]] = 1.0
     embed[task.strings :, space["label"]] = signs(task.V, labels)
-    first.write(
-        model,
-        query=[(space["pair"], SCALE), (space["one"], SCALE)],
-        key=[(space["pair"], SCALE), (space["leads"], SCALE)],
-        value=space["bits"],
-        target=space["fetched"],
-    )
-    threshold(mlp_after(model, first.place), space["fetched"], space["near"])
-    second.write(
-        model,
-        query=[(space["bits"], SCALE), (space["one"], SCALE)],
-        key=[(space["near"], SCALE), (space["tag"], SCALE * (task.d + 1))],
-        value=space["label"],
-        target=space["read"],
-    )
-    threshold(mlp_after(model, second.place), space["read"], space["answer"])
+    query, key = {"pair": 1, "one": 1}, {"pair": 1, "leads": 1}
+    first.write(model, space, query, key, "bits", "fetched", "near")
+    query, key = {"bits": 1, "one": 1}, {"near": 1, "tag": task.d + 1}
+    second.write(model, space, query, key, "label", "read", "answer")
     model.head.weight[:, space["answer"]] = signs(task.V, labels)
-
     return model

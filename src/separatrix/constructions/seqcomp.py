@@ -53,7 +53,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from separatrix.constructions.parts.built import (
-    SCALE,
+    Named,
+    Reads,
     Spaces,
     empty_model,
     fits,
@@ -95,7 +96,6 @@ def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     for level, reader in enumerate(heads):
         before = heads[max(level - 1, 0)].place
         write_level(task, model, space, level=level, reader=reader, before=before)
-
     return model
 
 
@@ -111,7 +111,7 @@ def spaces(task: SeqComp, readers: Mapping[int, Reader]) -> dict[str, int]:
     return {
         "row": max(rows),
         "column": max(columns),
-        "level": task.L + 1,
+        **{f"level_{level}": 1 for level in range(task.L + 1)},
         **{f"w_{number}": bits_for(count) for number, count in enumerate(task.branching, 1)},
         "value": bits_for(task.answers),
         **{f"fetched_{level}": width for level, width in enumerate(outputs)},
@@ -134,18 +134,12 @@ def model_for(
     model = empty_model(
         task,
         architecture,
-        width=space.width,
+        space,
         hidden=2 * values + looked_up,
         placed=placed or not all(reader.asking for reader in readers),
     )
     write_embeddings(task, model, space, latent=any(reader.latent for reader in readers))
     return model
-
-
-def tag(space: Spaces, level: int) -> slice:
-    """The coordinate that is +1 at positions of level l and -1 at all others."""
-    start = space["level"].start + level
-    return slice(start, start + 1)
 
 
 def write_embeddings(task: SeqComp, model: Model, space: Spaces, *, latent: bool) -> None:
@@ -171,12 +165,12 @@ def write_embeddings(task: SeqComp, model: Model, space: Spaces, *, latent: bool
 def write_positions(task: SeqComp, position: Tensor, space: Spaces) -> None:
     """Addresses and levels."""
     # an entry is tagged as of its own level, and as of no other
-    position[:, space["level"]] = -1.0
-    position[task.position_z0, tag(space, 0)] = 1.0
+    position[:, space["level_0"].start : space[f"level_{task.L}"].stop] = -1.0
+    position[task.position_z0, space["level_0"]] = 1.0
     for level, entries, row, column in written_entries(task):
-        position[entries, space.first("row", row.shape[1])] = row
-        position[entries, space.first("column", column.shape[1])] = column
-        position[entries, tag(space, level)] = 1.0
+        position[entries, space["row", row.shape[1]]] = row
+        position[entries, space["column", column.shape[1]]] = column
+        position[entries, space[f"level_{level}"]] = 1.0
 
 
 def write_parts(task: SeqComp, embed: Tensor, space: Spaces, of: NDArray[np.int64]) -> None:
@@ -200,14 +194,10 @@ def written_entries(task: SeqComp) -> Iterator[tuple[int, slice, Tensor, Tensor]
         yield level, slice(first, first + task.entries(level)), *entry_codes(task, level)
 
 
-def level_keys(task: SeqComp, space: Spaces, level: int) -> list[tuple[slice, float]]:
+def level_keys(task: SeqComp, level: int) -> Reads:
     """Address and tag of the entries of z_l."""
     row_bits, column_bits = address_bits(task, level) if level else (0, 0)
-    return [
-        (space.first("row", row_bits), SCALE),
-        (space.first("column", column_bits), SCALE),
-        (tag(space, level), SCALE),
-    ]
+    return {("row", row_bits): 1, ("column", column_bits): 1, f"level_{level}": 1}
 
 
 def write_level(
@@ -224,12 +214,11 @@ def write_level(
     numbers on both sides of `centre`. i_0 is asked for by every token alike.
     """
     entries = task.entries(level) if level else task.m
-    value, target = space.first("value", bits_for(entries)), space[f"fetched_{level}"]
+    found = ("value", bits_for(entries)), f"fetched_{level}", f"i_{level}"
     if reader.asking is None:
         address = [f"w_{level - 1}"] * (level > 1) + [f"i_{level - 1}"] * (level > 0)
-        query = [*((space[name], SCALE) for name in address), (tag(space, level), -SCALE)]
-        key = level_keys(task, space, level)
-        reader.write(model, query=query, key=key, value=value, target=target)
+        query = dict.fromkeys(address, 1) | {f"level_{level}": -1}
+        reader.write(model, space, query, level_keys(task, level), *found)
     else:
         asked = space[f"asked_{level}"]
         if level:
@@ -244,8 +233,7 @@ def write_level(
             look_up(mlp_after(model, before), sources, asked, table, start=start, centre=centre)
         else:
             model.embed.weight[:, asked] = reader.asking.queries(np.array([task.position_z0]))
-        reader.write_asking(model, asked=asked, one=space["one"], value=value, target=target)
-    threshold(mlp_after(model, reader.place), space[f"fetched_{level}"], space[f"i_{level}"])
+        reader.write_asking(model, space, f"asked_{level}", *found)
 
 
 @recipe(
@@ -285,24 +273,18 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     position[:, space["away"]] = 1.0
     position[task.position_z0, space["away"]] = 0.0
     position[task.position_w, space["last"]] = 1.0
-    source = space.first("value", code)
+    source: Named = ("value", code)
     if between:
         # i_1 at the place of z_0, with the token's own bits for i_0
-        full[0].write(
-            model,
-            query=[(source, SCALE), (tag(space, 1), -SCALE)],
-            key=level_keys(task, space, 1),
-            value=space.first("value", early),
-            target=space["early"],
-        )
-        threshold(mlp_after(model, full[0].place), space["early"], space["early_1"])
-        source = space["early_1"]
+        query: Reads = {source: 1, "level_1": -1}
+        found = ("value", early), "early", "early_1"
+        full[0].write(model, space, query, level_keys(task, 1), *found)
+        source = "early_1"
     fetched = space[f"fetched_{step}"]
-    centre = write_carrier(model, carrier.place, space, source, fetched)
+    centre = write_carrier(model, carrier.place, space, space[source], fetched)
     threshold(mlp_after(model, carrier.place), fetched, space[f"i_{step}"], centre=centre)
     before = carrier.place
     for level, reader in enumerate(full[step:], 1 + step):
         write_level(task, model, space, level=level, reader=reader, before=before, centre=centre)
         before, centre = reader.place, 0.0
-
     return model

@@ -93,16 +93,17 @@ from separatrix.constructions.parts.built import (
     Spaces,
     empty_model,
     fits,
+    mixer_at,
     mlp_after,
     pick,
     put,
     recipe,
     signs,
-    softmax_head,
     step,
     threshold,
 )
 from separatrix.constructions.seqcomp import write_parts, written_entries
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
@@ -128,7 +129,7 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     values = bits_for(inner.answers)
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
     ((place, *_),) = slots("thought", task, architecture)
-    model = empty_model(task, architecture, width=space.width, hidden=2 * values)
+    model = empty_model(task, architecture, space, hidden=2 * values)
     position = model.position.weight
     level_bits = signs(inner.L + 1, bits_for(inner.L + 1))
     position[inner.position_z0, space["level"]] = level_bits[0]
@@ -138,7 +139,7 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     position[-1, space["final"]] = 1.0
     write_tokens(task, inner, model, space)
 
-    head = softmax_head(model, place)
+    head = mixer_at(model, place, SoftmaxMixer)
     parts = [f"{number}" for number in range(1, inner.L)]
     pick(head.k.weight, [(space[name], SCALE) for name in asked_with(inner)])
     rows = [(space[f"w_{part}"], float(SCALE)) for part in parts]
@@ -148,7 +149,7 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     threshold(mlp_after(model, place), space["fetched"], space["next"])
     # a pair is read off w and the value, an answer off the value
     weight, first = model.head.weight, inner.vocabulary
-    held = space.first("next", bits_for(columns(inner)))
+    held = space["next", bits_for(columns(inner))]
     read = [(space[f"w_{part}"], space[f"w_{part}"]) for part in parts]
     for target, source in (*read, (held, space["held"])):
         weight[first:, target] = model.embed.weight[first:, source]
@@ -200,7 +201,7 @@ def write_addresses(task: SeqComp, position: Tensor, space: Spaces, level_bits: 
     for level, entries, row, column in written_entries(task):
         if level > 1:
             position[entries, space[f"row_{level - 1}"]] = row
-        position[entries, space.first("column", column.shape[1])] = column
+        position[entries, space["column", column.shape[1]]] = column
         position[entries, space["level"]] = level_bits[level]
 
 
@@ -240,10 +241,10 @@ def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         part = Full(heads=1, head_dim=max(keys, values), causal=False)
         architecture = stack([part] * (1 + rounds))
     first, *rest = (slot.place for slot in slots("encoder", task, architecture))
-    model = empty_model(task, architecture, width=space.width, hidden=4 * values)
+    model = empty_model(task, architecture, space, hidden=4 * values)
     write_embeddings(task, model, space)
 
-    head = softmax_head(model, first)
+    head = mixer_at(model, first, SoftmaxMixer)
     pick(head.k.weight, [(space["is_w"], LARGER), (space["is_z0"], LARGER)])
     pick(head.q.weight, [(space["one"], LARGER), (space["is_w"], LARGER)])
     # one - is_w
@@ -253,10 +254,10 @@ def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     put(head.o.weight, space["fetched"])
     write_first(mlp_after(model, first), task, space)
     for number, place in enumerate(rest):
-        head = softmax_head(model, place)
+        head = mixer_at(model, place, SoftmaxMixer)
         held, following, final = (space[f"{name}_{number}"] for name in ("held", "next", "final"))
         pick(head.k.weight, [(space[name], LARGER) for name in asked_with(task)])
-        asked = space.first(f"held_{number}", bits_for(columns(task)))
+        asked = space[f"held_{number}", bits_for(columns(task))]
         pick(
             head.q.weight,
             [(space["all_w"], LARGER), (asked, LARGER), (following, LARGER * tag(task))],

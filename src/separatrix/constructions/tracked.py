@@ -50,11 +50,11 @@ from separatrix.constructions.parts.built import (
     Recipe,
     Spaces,
     empty_model,
+    mixer_at,
     mlp_after,
     pick,
     put,
     recipe,
-    recurrent_head,
 )
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
@@ -194,13 +194,13 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
     changes = Exchanges.of(tokens, updates)
     parts = {"read": 1} if flips else {"moved": updates * moved.things, "read": values}
     space = Spaces(one=1, turns=updates, **parts)
-    model = empty_model(task, architecture, width=space.width, hidden=0, placed=False)
+    model = empty_model(task, architecture, space, hidden=0, placed=False)
     model.embed.weight[:, space["one"]] = 1.0
     model.embed.weight[:, space["turns"]] = changes.turns
-    mixer = recurrent_head(model, place)
+    mixer = mixer_at(model, place, RecurrentMixer)
     for update in range(updates):
         turn = space["turns"].start + update
-        write_gate(mixer, update, slice(turn, turn + 1))
+        mixer.get_parameter("b.weight")[update * mixer.heads, turn] = SATURATED
     # updates beyond these have keys of 0, and gates that are shut
     idle(mixer, range(updates, mixer.updates), space["one"])
     keep(mixer)
@@ -235,11 +235,6 @@ def write_exchange(
     value = update * mixer.heads * mixer.dv
     for number, thing in enumerate(followed):
         mixer.v.weight[value + number, start + thing] = -1.0
-
-
-def write_gate(mixer: RecurrentMixer, update: int, turn: slice) -> None:
-    """b of head 0 in an update: 2 or 0, as the sign of `turn` says."""
-    mixer.get_parameter("b.weight")[update * mixer.heads, turn] = SATURATED
 
 
 def idle(mixer: RecurrentMixer, updates: range, one: slice) -> None:
@@ -296,7 +291,7 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     space = Spaces(
         one=1, turns=1, moved=k, start=1, image=values, carried=values, read=k, ends=k - 1
     )
-    model = empty_model(task, architecture, width=space.width, hidden=k * (k - 1))
+    model = empty_model(task, architecture, space, hidden=k * (k - 1))
     # of tokens that are no exchange the first reflection is written, and never asked for
     changes = Exchanges.of(rows, k - 1).moved[:, 0]
     model.embed.weight[:, space["one"]] = 1.0
@@ -305,7 +300,7 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     model.embed.weight[:, space["image"]] = images.flatten(1)
     model.position.weight[0, space["start"]] = 1.0
 
-    mixer = recurrent_head(model, place)
+    mixer = mixer_at(model, place, RecurrentMixer)
     idle(mixer, range(1, mixer.updates), space["one"])
     write_exchange(mixer, space, k, tuple(range(k)), 0)
     write_query(mixer, space, [*one, *other])

@@ -12,7 +12,7 @@ column number appears elsewhere; and a model of an architecture whose other laye
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,8 +28,6 @@ from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import Construction, from_envelope
-from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.plugins import OwnMechanism
 from separatrix.models.model import MLP, Block, Model, ModelConfig
 from separatrix.models.stored.description import CONFIG, RECORD, description
@@ -242,6 +240,12 @@ def recipe(
     )
 
 
+Named = str | tuple[str, int]
+Reads = Mapping[str, float] | Mapping[Named, float]
+"""Spaces that a map copies, in turn, and by what factor each."""
+Rows = Sequence[tuple[slice, float]]
+
+
 class Spaces:
     """Consecutive slices of the residual stream by name: `Spaces(address=6, value=6)["value"]`
     is slice(6, 12).
@@ -255,18 +259,21 @@ class Spaces:
             start += width
         self.width = start
 
-    def __getitem__(self, name: str) -> slice:
-        return self._slices[name]
+    def __getitem__(self, name: Named) -> slice:
+        """A space; or, by its name and a number, so many coordinates of it, the first ones."""
+        if isinstance(name, str):
+            return self._slices[name]
+        space = self._slices[name[0]]
+        assert name[1] <= space.stop - space.start
+        return slice(space.start, space.start + name[1])
+
+    def rows(self, read: Reads, scale: float = 1.0) -> Rows:
+        """These spaces, as slices, and their factors times a scale."""
+        return [(self[name], scale * factor) for name, factor in read.items()]
 
     def widths(self) -> dict[str, int]:
         """Every space and its width, in order."""
         return {name: space.stop - space.start for name, space in self._slices.items()}
-
-    def first(self, name: str, count: int) -> slice:
-        """The first `count` coordinates of a space."""
-        space = self._slices[name]
-        assert count <= space.stop - space.start
-        return slice(space.start, space.start + count)
 
 
 def signs(numbers: int | NDArray[np.int64], bits: int) -> Tensor:
@@ -277,7 +284,7 @@ def signs(numbers: int | NDArray[np.int64], bits: int) -> Tensor:
     return torch.from_numpy((values[:, None] >> np.arange(bits)) & 1).float() * 2 - 1
 
 
-def pick(matrix: Tensor, rows: Sequence[tuple[slice, float]], *, start: int = 0) -> None:
+def pick(matrix: Tensor, rows: Rows, *, start: int = 0) -> None:
     """Rows start, start+1, ... of a (out, in) matrix copy the coordinates of each slice in turn,
     times its factor.
     """
@@ -393,8 +400,8 @@ def _padded(architecture: Architecture, width: int) -> int:
 def empty_model(
     task: Task,
     architecture: Architecture,
+    space: Spaces,
     *,
-    width: int,
     hidden: int,
     bos: bool = False,
     placed: bool = True,
@@ -415,7 +422,7 @@ def empty_model(
         vocabulary=task.vocabulary,
         length=task.length,
         answers=task.answers,
-        width=_padded(architecture, width),
+        width=_padded(architecture, space.width),
         hidden=hidden,
         norm=False,
         bos=bos,
@@ -428,34 +435,27 @@ def empty_model(
     return model
 
 
-def block_at(model: Model, place: Place) -> Block:
-    block = model.blocks[place[0]]
-    assert isinstance(block, Block)
-    return block
+MixerT = TypeVar("MixerT", bound=nn.Module)
 
 
-def mixer_at(model: Model, place: Place) -> nn.Module:
-    """The mixer at a place; position-wise parts beside it have none."""
+def mixer_at(model: Model, place: Place, kind: type[MixerT]) -> MixerT:
+    """The mixer at a place, of this kind; constructions use its head 0. Position-wise parts beside
+    it have none.
+    """
     layer, number = place
     before = model.architecture.layers[layer][:number]
-    return block_at(model, place).mixers[sum(part.mixes_tokens for part in before)]
-
-
-def recurrent_head(model: Model, place: Place) -> RecurrentMixer:
-    """The recurrent mixer at a place; constructions use its head 0."""
-    part = mixer_at(model, place)
-    assert isinstance(part, RecurrentMixer)
-    return part
-
-
-def softmax_head(model: Model, place: Place) -> SoftmaxMixer:
-    """The softmax mixer at a place; constructions use its head 0."""
-    part = mixer_at(model, place)
-    assert isinstance(part, SoftmaxMixer)
-    return part
+    found = _block(model, place).mixers[sum(part.mixes_tokens for part in before)]
+    assert isinstance(found, kind)
+    return found
 
 
 def mlp_after(model: Model, place: Place) -> MLP:
-    mlp = block_at(model, place).mlp
+    mlp = _block(model, place).mlp
     assert mlp is not None
     return mlp
+
+
+def _block(model: Model, place: Place) -> Block:
+    block = model.blocks[place[0]]
+    assert isinstance(block, Block)
+    return block

@@ -42,7 +42,6 @@ from collections.abc import Callable
 from copy import deepcopy
 
 import torch
-from torch import Tensor
 
 from separatrix.constructions.parts.built import Spaces, mixer_at, pick, put
 from separatrix.constructions.parts.readers import settle, write_norms
@@ -69,8 +68,7 @@ def write_carrier(model: Model, place: Place, space: Spaces, source: slice, targ
     """Writes the layer that brings the bits of `source` at `here` to `target` at `last`, as numbers
     1 above and below the one returned, or further from it.
     """
-    mixer = mixer_at(model, place)
-    assert isinstance(mixer, Mixer)
+    mixer = mixer_at(model, place, Mixer)
     FORMS.get(mixer.mechanism.name, _matrix)(mixer, space, source)
     put(mixer.get_parameter("o.weight"), target)
     low, high = _arriving(mixer, space, source, target)
@@ -109,7 +107,9 @@ def _matrix(mixer: Mixer, space: Spaces, source: slice) -> None:
         pick(mixer.k.weight, [(space["away"], -key)], start=row)
     pick(mixer.v.weight, [(source, TURN if behind else 1.0)])
     if mixer.conv is not None:
-        mixer.conv.weight[:, -1] = _used_channels(mixer)
+        # 1 for each channel that holds anything
+        maps = (mixer.q.weight, mixer.k.weight, mixer.v.weight)
+        mixer.conv.weight[:, -1] = torch.cat([matrix.any(1) for matrix in maps]).float()
     _keep(mixer)
     if mixer.norm is not None:
         mixer.norm.fill_(1.0)
@@ -132,12 +132,6 @@ def _pair(mixer: RecurrentMixer, scale: float) -> tuple[int, float, float]:
             return mixer.head_dim // 2 - 1, scale, scale
         case _:
             return 0, scale, scale
-
-
-def _used_channels(mixer: RecurrentMixer) -> Tensor:
-    """1 for each channel of q, k and v that holds anything."""
-    maps = (mixer.q.weight, mixer.k.weight, mixer.v.weight)
-    return torch.cat([matrix.any(1) for matrix in maps]).float()
 
 
 def _keep(mixer: RecurrentMixer) -> None:

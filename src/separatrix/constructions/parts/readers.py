@@ -47,15 +47,20 @@ from torch import Tensor
 
 from separatrix.constructions.parts.built import (
     SCALE,
+    Named,
+    Reads,
+    Rows,
     Spaces,
     mixer_at,
+    mlp_after,
     pick,
     put,
     signs,
-    softmax_head,
+    threshold,
 )
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.core.numbers.selection import Slow
+from separatrix.mixers import Mixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.full import FoxMixer
 from separatrix.mixers.mla import LatentMixer
@@ -70,7 +75,6 @@ SUNK = -32.0
 KEPT = 1024.0
 _ROOM = 4096.0
 """1 over the weight that all keys together may have beside the one asked for."""
-Rows = Sequence[tuple[slice, float]]
 
 
 @dataclass(frozen=True)
@@ -134,81 +138,93 @@ class Reader:
     latent: bool = False
     """Whether keys and values are maps of a latent that a norm scales."""
 
-    def write(self, model: Model, *, query: Rows, key: Rows, value: slice, target: slice) -> None:
-        """Head 0 compares these coordinates, and adds the values of what it reads to `target`."""
-        if self.latent:
-            write_latent(model, self.place, query=query, key=key, value=value, target=target)
-            return
-        mixer = softmax_head(model, self.place)
-        pick(mixer.q.weight, query, start=self.start)
-        pick(mixer.k.weight, key, start=self.start)
-        numbers = sum(space.stop - space.start for space, _ in key)
-        write_norms(mixer, numbers, math.sqrt(numbers) * SCALE)
-        self._write_rest(model, value, target)
-
-    def write_slow(
+    def write(
         self,
         model: Model,
-        slow: InPairs,
-        *,
-        query: Rows,
-        key: Rows,
-        value: slice,
-        target: slice,
+        space: Spaces,
+        query: Reads,
+        key: Reads,
+        value: Named,
+        target: Named,
+        clean: Named | None = None,
+        slow: InPairs | None = None,
     ) -> None:
-        """The same in the slowest pairs. Queries turn to the middle of what lies between tokens,
-        and are as much longer as their pairs lose on the way (selection.slow_bits).
+        """Head 0 compares these, s times each, and adds the value of what it reads to `target`; its
+        MLP makes +-1 of that in `clean`. `slow`: in the slowest pairs.
         """
-        mixer = softmax_head(model, self.place)
-        assert mixer.rotation is not None
-        half = mixer.rotation.dims // 2
-        rows = slow.rows(half)
-        for weight, read in ((mixer.q.weight, query), (mixer.k.weight, key)):
-            columns = [(at, by) for space, by in read for at in range(space.start, space.stop)]
-            for row, (at, by) in zip(rows, columns, strict=False):
-                weight[row, at] = by
-        turn = single_frequencies(mixer.rotation) * (slow.tokens - 1) / 2
-        double = np.isin(np.arange(half), rows - half)
-        # of fast pairs none is used
-        off = np.minimum(turn, 3.0)
-        long = np.where(double, 1 / (1 - np.sin(off)), 1 / np.cos(off / 2) ** 2)
-        long *= 2.0 ** math.ceil(-math.log2(slow.how.left))
-        first, second = (mixer.q.weight[at : at + half].clone() for at in (0, half))
-        cos, sin = (torch.from_numpy(long * f(turn)).float()[:, None] for f in (np.cos, np.sin))
-        mixer.q.weight[:half] = cos * first + sin * second
-        mixer.q.weight[half : 2 * half] = cos * second - sin * first
-        # every bit is +-1 in one number of queries and keys
-        asked, held = (
-            float(weight[: 2 * half].norm()) for weight in (mixer.q.weight, mixer.k.weight)
-        )
-        write_norms(mixer, 2 * half, math.sqrt(asked * held))
-        self._write_rest(model, value, target)
+        mixer = mixer_at(model, self.place, Mixer)
+        asks, holds = space.rows(query, SCALE), space.rows(key, SCALE)
+        if isinstance(mixer, LatentMixer):
+            _write_latent(mixer, asks, holds, space[value], space[target])
+        elif slow is not None:
+            _write_slow(mixer, slow, asks, holds)
+        else:
+            assert isinstance(mixer, SoftmaxMixer)
+            pick(mixer.q.weight, asks, start=self.start)
+            pick(mixer.k.weight, holds, start=self.start)
+            numbers = sum(one.stop - one.start for one, _ in holds)
+            write_norms(mixer, numbers, math.sqrt(numbers) * SCALE)
+        self._write_rest(model, space, value, target, clean)
 
     def write_asking(
-        self, model: Model, *, asked: slice, one: slice, value: slice, target: slice
+        self, model: Model, space: Spaces, asked: Named, value: Named, target: Named, clean: Named
     ) -> None:
-        """Head 0 asks with `asked`; `one` is 1 at every token."""
+        """The same by rotations: head 0 asks with `asked`, and "one" is 1 at every token."""
         assert self.asking is not None
-        if self.latent:
-            mixer = write_latent(model, self.place, value=value, target=target)
-            pick(mixer.q.weight, [(asked, 1.0)], start=mixer.head_dim)
+        mixer = mixer_at(model, self.place, Mixer)
+        pairs, one = self.asking.pairs, space["one"]
+        if isinstance(mixer, LatentMixer):
+            _write_latent(mixer, [], [], space[value], space[target])
+            pick(mixer.q.weight, [(space[asked], 1.0)], start=mixer.head_dim)
             assert mixer.r is not None
-            mixer.r.weight[: self.asking.pairs, one] = 1.0
-            return
-        mixer = softmax_head(model, self.place)
-        pick(mixer.q.weight, [(asked, 1.0)])
-        mixer.k.weight[: self.asking.pairs, one] = 1.0
-        weights = self.asking.ratio ** np.arange(self.asking.pairs)
-        # |q| |k| of the head without norms
-        length = self.asking.scale * math.sqrt(self.asking.pairs * float(weights @ weights))
-        write_norms(mixer, self.asking.pairs, math.sqrt(length))
-        self._write_rest(model, value, target)
+            mixer.r.weight[:pairs, one] = 1.0
+        else:
+            assert isinstance(mixer, SoftmaxMixer)
+            pick(mixer.q.weight, [(space[asked], 1.0)])
+            mixer.k.weight[:pairs, one] = 1.0
+            weights = self.asking.ratio ** np.arange(pairs)
+            # |q| |k| of the head without norms
+            length = self.asking.scale * math.sqrt(pairs * float(weights @ weights))
+            write_norms(mixer, pairs, math.sqrt(length))
+        self._write_rest(model, space, value, target, clean)
 
-    def _write_rest(self, model: Model, value: slice, target: slice) -> None:
-        mixer = softmax_head(model, self.place)
-        pick(mixer.v.weight, [(value, 1.0)])
-        put(mixer.o.weight, target, factor=2.0 if mixer.gate is not None else 1.0)
-        settle(mixer)
+    def _write_rest(
+        self, model: Model, space: Spaces, value: Named, target: Named, clean: Named | None
+    ) -> None:
+        mixer = mixer_at(model, self.place, Mixer)
+        if isinstance(mixer, SoftmaxMixer):
+            pick(mixer.v.weight, [(space[value], 1.0)])
+            put(mixer.o.weight, space[target], factor=2.0 if mixer.gate is not None else 1.0)
+            settle(mixer)
+        if clean is not None:
+            threshold(mlp_after(model, self.place), space[target], space[clean])
+
+
+def _write_slow(mixer: Mixer, slow: InPairs, query: Rows, key: Rows) -> None:
+    """Queries turn to the middle of what lies between tokens, and are as much longer as their pairs
+    lose on the way (selection.slow_bits).
+    """
+    assert isinstance(mixer, SoftmaxMixer)
+    assert mixer.rotation is not None
+    half = mixer.rotation.dims // 2
+    rows = slow.rows(half)
+    for weight, read in ((mixer.q.weight, query), (mixer.k.weight, key)):
+        columns = [(at, by) for space, by in read for at in range(space.start, space.stop)]
+        for row, (at, by) in zip(rows, columns, strict=False):
+            weight[row, at] = by
+    turn = single_frequencies(mixer.rotation) * (slow.tokens - 1) / 2
+    double = np.isin(np.arange(half), rows - half)
+    # of fast pairs none is used
+    off = np.minimum(turn, 3.0)
+    long = np.where(double, 1 / (1 - np.sin(off)), 1 / np.cos(off / 2) ** 2)
+    long *= 2.0 ** math.ceil(-math.log2(slow.how.left))
+    first, second = (mixer.q.weight[at : at + half].clone() for at in (0, half))
+    cos, sin = (torch.from_numpy(long * f(turn)).float()[:, None] for f in (np.cos, np.sin))
+    mixer.q.weight[:half] = cos * first + sin * second
+    mixer.q.weight[half : 2 * half] = cos * second - sin * first
+    # every bit is +-1 in one number of queries and keys
+    asked, held = (float(weight[: 2 * half].norm()) for weight in (mixer.q.weight, mixer.k.weight))
+    write_norms(mixer, 2 * half, math.sqrt(asked * held))
 
 
 def settle(mixer: SoftmaxMixer) -> None:
@@ -223,20 +239,10 @@ def settle(mixer: SoftmaxMixer) -> None:
             mixer.conv.weight[first : first + dims, -1] = 1.0
 
 
-def write_latent(
-    model: Model,
-    place: Place,
-    *,
-    query: Rows = (),
-    key: Rows = (),
-    value: slice,
-    target: slice,
-) -> LatentMixer:
+def _write_latent(mixer: LatentMixer, query: Rows, key: Rows, value: slice, target: slice) -> None:
     """Head 0 of latent attention. The latent holds the key and the value, numbers of +-1 at every
     token: its norm scales all of them alike, and the output map takes that back.
     """
-    mixer = mixer_at(model, place)
-    assert isinstance(mixer, LatentMixer)
     pick(mixer.q.weight, query)
     pick(mixer.c.weight, [(space, 1.0) for space, _ in (*key, (value, 1.0))])
     keys = sum(space.stop - space.start for space, _ in key)
@@ -249,7 +255,6 @@ def write_latent(
     put(mixer.o.weight, target, factor=math.sqrt((keys + values) / mixer.latent))
     if mixer.conv is not None:
         mixer.conv.weight[:, -1] = 1.0
-    return mixer
 
 
 def write_norms(mixer: SoftmaxMixer, numbers: int, length: float) -> None:
@@ -306,7 +311,7 @@ class LookBack(NamedTuple):
 
     def write(self, model: Model, space: Spaces, read: slice, target: slice) -> None:
         """What the token at the offset holds in `read` is added to `target`."""
-        mixer = softmax_head(model, self.slot.place)
+        mixer = mixer_at(model, self.slot.place, SoftmaxMixer)
         group = self.head // (mixer.heads // mixer.kv)
         query, key = (
             matrix.weight[one * mixer.head_dim : (one + 1) * mixer.head_dim]
