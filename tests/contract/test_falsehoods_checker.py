@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from fractions import Fraction
 from math import prod
 from pathlib import Path
 
@@ -26,6 +25,9 @@ from separatrix.core.evidence.canonical import sha256
 from separatrix.models.model import Model, ModelConfig
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import adversarial
+from separatrix.proofs.derivations.parts.live_parts import live_parts
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.seqcomp import arrival
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 
@@ -199,8 +201,12 @@ def test_the_error_of_gates_is_counted(m: int) -> None:
     """
     task = SeqComp(L=1, m=m)
     stack = Architecture.parse("gdn + full @ heads=1, head_dim=11, value_dim=10")
-    entry = construct(task, stack, "carried").record.proof["layers"][0]
-    assert Fraction(entry["fetch_error"]) >= 68 * Fraction(1, 1 << 24)
+    model = construct(task, stack, "carried").model
+    place = task.position_z0
+    at_place = Stream.of(model, place + 1, task.m).last
+    before = Stream.of(model, task.length, task.w_values)
+    found = arrival(before, live_parts(model)[0], place, at_place)
+    assert found.last.rad.max() >= 68 * 2.0**-24
 
 
 def test_a_stack_without_embeddings_of_positions_is_refused(tmp_path: Path) -> None:

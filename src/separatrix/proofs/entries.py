@@ -5,7 +5,6 @@ checker from numbers it derived itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -81,8 +80,8 @@ _DOWN = (
     # the least that is computed with what is looked for; of the weight of a key that ties with
     # matches, the least without one
     *("output_with_match", "output_with_flag", "weight_without_match", "weight_with_own"),
-    # how far a number may move before it counts as another
-    *("threshold", "threshold_margin"),
+    # the output from which the answer is another
+    "threshold",
 )
 _UP = (
     # how far a score, a gate or a weight may be off; what all keys weigh that are not asked for
@@ -90,33 +89,15 @@ _UP = (
     # the most that is computed without what is looked for; of such a weight, with a match
     *("output_without_match", "output_without_flag"),
     *("weight_with_match", "weight_with_own_and_match"),
-    # what a layer leaves
-    *("fetch_error", "clean_error"),
 )
 _ROUNDED = dict.fromkeys(_DOWN, down) | dict.fromkeys(_UP, up)
 """The numbers of entries that are rounded, each to the side on which it claims less."""
 
 
-def entry(place: tuple[int, int], left: Left | None = None, **found: Any) -> dict[str, Any]:
-    """The proof of one layer: at which place of the stack, what it does, in words, its numbers, and
-    what it leaves.
+def entry(place: tuple[int, int], **found: Any) -> dict[str, Any]:
+    """The proof of one layer: at which place of the stack, what it does, in words, and its numbers;
+    None stays, where there is none.
     """
-    left_behind = {} if left is None else vars(left)
-    return {"layer": place[0], "part": place[1]} | rounded(**found, **left_behind)
-
-
-def rounded(**found: Any) -> dict[str, Any]:
-    """Further numbers of an entry; None stays, where there is none."""
     some = {name for name, number in found.items() if name in _ROUNDED and number is not None}
-    return found | {name: _ROUNDED[name](Fraction(found[name])) for name in some}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """What a layer leaves at the last token: how far the value fetched may be off, how far it may
-    be off before a hidden unit of the MLP switches, and how far what the MLP wrote may be off.
-    """
-
-    fetch_error: float
-    threshold: float
-    clean_error: float
+    numbers = {name: _ROUNDED[name](Fraction(found[name])) for name in some}
+    return {"layer": place[0], "part": place[1]} | found | numbers

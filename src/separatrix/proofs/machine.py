@@ -168,6 +168,10 @@ class Enclosure:
             raise CheckFailed("no token can hold what is proved of it")
         return self.spanning(low, high)
 
+    def or_zero(self) -> Enclosure:
+        """The same, or 0."""
+        return self.spanning(np.minimum(self.low, 0.0), np.maximum(self.high, 0.0))
+
     def repeated(self, count: int) -> Enclosure:
         """A row as often as asked for."""
         shape = (count, self.mid.shape[1])
@@ -341,6 +345,9 @@ def times(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
     limited(size, what, arithmetic)
     spread = np.abs(x.mid) * y.rad + x.rad * y.size
     rad = (spread + (one(arithmetic) + slack(1)) * size + arithmetic.tiny) * _OURS
+    # times 1 nothing is rounded; points are no numbers that may be flushed
+    same = ((x.mid == 1) & (x.rad == 0)) | ((y.mid == 1) & (y.rad == 0))
+    rad = np.where(same, spread + arithmetic.tiny * (spread > 0), rad)
     return x.like(mid, np.where(size == 0, 0.0, rad))
 
 
@@ -350,14 +357,8 @@ def linear(
     bias: Array | None = None,
     *,
     what: str,
-    beside: Enclosure | None = None,
 ) -> Enclosure:
-    """W x + b for each row of x.
-
-    `beside`: x is only one part of the rows that are really multiplied, and the other part, in
-    columns where x is 0, is given here. Its terms count among the roundings; the two results add
-    up.
-    """
+    """W x + b for each row of x."""
     arithmetic = x.arithmetic
     inputs = len(weight[0])
     read = np.flatnonzero(weight.any(0))
@@ -365,14 +366,8 @@ def linear(
         # columns that are not read cost time alone
         x = x.columns(read)
         weight = weight[:, read]
-        beside = None if beside is None else beside.columns(read)
     own = (weight != 0.0) & x.used
     count = own.sum(1)
-    lone = np.ones(len(weight), np.bool_)
-    if beside is not None:
-        other = (weight != 0.0) & beside.used & ~x.used
-        lone = ~other.any(1)
-        count = count + other.sum(1)
     if bias is not None:
         count = count + (bias != 0.0)
     heights = np.abs(weight).T
@@ -385,7 +380,7 @@ def linear(
     lowest = _lowest(x, weight, bias, own)
 
     def unrounded(largest: Array, kept: Arithmetic) -> NDArray[np.bool_]:
-        return lone & points & _fits(largest, lowest, kept)
+        return points & _fits(largest, lowest, kept)
 
     mid = x.mid @ weight.T
     if bias is not None:
@@ -401,18 +396,17 @@ def linear(
     found = x.like(mid, np.where(exact | (size == 0), 0.0, rad))
     if not arithmetic.narrowed:
         return found
-    return _narrowed(found, size, bias, lone, exact & unrounded(largest, arithmetic))
+    return _narrowed(found, size, bias, exact & unrounded(largest, arithmetic))
 
 
 def _narrowed(
     found: Enclosure,
     size: Array,
     bias: Array | None,
-    lone: NDArray[np.bool_],
     held: NDArray[np.bool_],
 ) -> Enclosure:
-    """A map's results, of terms that add up to `size`, once they are stored. `lone`: outputs that
-    are no part of longer sums; `held`: those that the format holds as they are.
+    """A map's results, of terms that add up to `size`, once they are stored. `held`: those that the
+    format holds as they are.
     """
     arithmetic = found.arithmetic
     again = np.zeros(found.mid.shape[1])
@@ -421,11 +415,8 @@ def _narrowed(
         again = np.where(held | (bias == 0.0), 0.0, 1.0)
     off = (float(arithmetic.stored) * size + arithmetic.tiny) * again
     kept = found.wider(off).stored()
-    # parts are not rounded by themselves: what is lost is shared among them by their sizes
-    loose = found.rad + one(arithmetic) * size + arithmetic.tiny + off
     still = held | (size == 0)
-    rad = np.where(lone, kept.rad, loose * _OURS)
-    return found.like(np.where(lone & ~still, kept.mid, found.mid), np.where(still, found.rad, rad))
+    return found.like(np.where(still, found.mid, kept.mid), np.where(still, found.rad, kept.rad))
 
 
 def _lowest(
@@ -551,29 +542,40 @@ class Scores:
         """The same for queries that are sums of rows of these, one of each: without an error where
         no product and no partial sum can be rounded, in whatever order.
         """
-        points = not (self.keys.spread.any() or any(part.spread.any() for part in parts))
+        if self._lowest is None or any(part.spread.any() for part in parts):
+            return self
         sums = [part.size @ self._largest for part in parts]
         size = sum(float(each.max(initial=0.0)) for each in sums) * (1 + slack(self.terms))
         bits = np.minimum.reduce([_lowest_of_columns(part.mid) for part in parts])
-        lowest = (bits + _lowest_of_columns(self.keys.mid)).min(initial=_ZERO_BIT)
-        if points and bool(_fits(np.array([size]), np.array([lowest]), self.keys.arithmetic).all()):
+        lowest = (bits + self._lowest).min(initial=_ZERO_BIT)
+        if bool(_fits(np.array([size]), np.array([lowest]), self.keys.arithmetic).all()):
             found = copy(self)
             found.rounded = False
             return found
         return self
 
+    @cached_property
+    def _lowest(self) -> NDArray[np.int64] | None:
+        """Of the keys; None where they are no points."""
+        return None if self.keys.spread.any() else _lowest_of_columns(self.keys.mid)
+
     def centres(self, x: Enclosure) -> Array:
         return x.mid @ self.keys.mid.T
 
-    def errors(self, x: Enclosure) -> Array:
-        """How far a computed score may be from its centre, for each row (n). For rows that are
-        sums of two parts the two errors add up.
+    def errors(self, x: Enclosure, own: Enclosure | None = None) -> Array:
+        """How far a computed score may be from its centre, for each row (n): with any key, or with
+        that in its own row. For rows that are sums of two parts the two errors add up.
         """
-        size = x.size @ self._largest * (1 + slack(len(self._largest)))
+        largest, widest = (self._largest, self._widest) if own is None else (own.size, own.rad)
+
+        def total(left: Array, right: Array) -> Array:
+            return left @ right if own is None else (left * right).sum(1)
+
+        size = total(x.size, largest) * (1 + slack(len(self._largest)))
         arithmetic = shared(x.summed(), self.keys)
         limited(size, self.what, arithmetic)
         if not self.rounded:
             return np.zeros(len(size))
-        spread = x.rad @ self._largest + x.size @ self._widest
+        spread = total(x.rad, largest) + total(x.size, widest)
         off = float(roundings(self.terms, arithmetic)) + slack(len(self._largest))
         return (spread + off * size + 4 * self.terms * arithmetic.summed_tiny) * _OURS

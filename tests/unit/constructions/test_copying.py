@@ -95,14 +95,14 @@ NUMBER, SQUARE, ONE, MARK, VALUE, FOUND, ANSWER = 0, 1, 2, 3, 4, 6, 9
     [
         # a token that is taken for the mark, a mark that is hardly one
         ("embed.weight", (1, MARK), 1.0, "flagged"),
-        ("embed.weight", (4, MARK), -0.9, "another place"),
+        ("embed.weight", (4, MARK), -0.9, "scores? no less"),
         # places that say they are others, or win for others
-        ("position.weight", (3, NUMBER), -4.5, "another place"),
-        ("position.weight", (6, SQUARE), 0.0, "another place"),
+        ("position.weight", (3, NUMBER), -4.5, "scores? no less"),
+        ("position.weight", (6, SQUARE), 0.0, "scores? no less"),
         # a blank that asks for another place, all of them, and those far behind the mark
-        ("position.weight", (11, ONE), 0.5, "another place"),
-        ("blocks.1.mixers.0.q.weight", (0, ONE), -32.0, "another place"),
-        ("blocks.1.mixers.0.q.weight", (0, FOUND), -4.5, "another place"),
+        ("position.weight", (11, ONE), 0.5, "scores? no less"),
+        ("blocks.1.mixers.0.q.weight", (0, ONE), -32.0, "scores? no less"),
+        ("blocks.1.mixers.0.q.weight", (0, FOUND), -4.5, "scores? no less"),
         # a value for another, when it is read and when it is told
         ("embed.weight", (1, VALUE), -1.0, "answer 1"),
         ("head.weight", (2, ANSWER), 1.0, "answer 3"),

@@ -95,7 +95,6 @@ def test_the_gaps_that_its_docstring_derives() -> None:
     # s^2, then 2 s^2; any w with any entry that may be asked for: 6 (3 + 3 + 6)
     assert [round(float(entry["score_gap"])) for entry in layers] == [64, 128, 128]
     assert [entry["queries"] for entry in layers] == [29, 72, 72]
-    assert all(float(entry["fetch_error"]) < 1e-3 < float(entry["threshold"]) for entry in layers)
 
 
 @each(

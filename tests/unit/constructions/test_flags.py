@@ -128,12 +128,4 @@ def test_the_gaps_of_equality_by_hand() -> None:
     first, second = construct(Equality(n=5)).record.proof["layers"]
     assert (first["score_gap"], second["score_gap"]) == ("32", "32")
     assert (first["queries"], first["keys"], second["keys"]) == (10, 10, 10)
-    # y = bit - fetched is 0 or 2 away from thresholds at 1/2 and 3/2, and moves with both
-    assert float(first["threshold"]) == pytest.approx(1 / 4, rel=1e-5)
     assert second["output_without_flag"] == "0"
-
-
-def test_thresholds_of_the_decision_by_hand() -> None:
-    """The smallest room: 7/12 against 77/128, moved by weight and own alike."""
-    first, _ = construct(TwoSum(n=3, M=6, form="decision")).record.proof["layers"]
-    assert float(first["threshold_margin"]) == pytest.approx((77 / 128 - 7 / 12) / 2, rel=1e-3)

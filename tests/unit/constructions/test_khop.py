@@ -90,7 +90,6 @@ def test_the_gaps_that_its_docstring_derives() -> None:
         "what 4 hops lead to",
     ]
     assert layers[0]["score_error"] == "0"
-    assert all(float(entry["fetch_error"]) < 1e-3 < float(entry["threshold"]) for entry in layers)
 
 
 @each(

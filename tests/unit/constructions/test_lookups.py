@@ -185,8 +185,8 @@ def test_a_stack_that_cannot_hold_it_is_refused(text: str, stack: str, message: 
     ("name", "place", "value", "message"),
     [
         # a second tap: keys would be made of two tokens
-        ("blocks.0.mixers.0.conv.weight", (4, -1), 0.5, "does not just hand on"),
-        ("blocks.0.mixers.0.conv.weight", (0, -2), 1.0, "does not just hand on"),
+        ("blocks.0.mixers.0.conv.weight", (4, -1), 0.5, "no less|proof recorded"),
+        ("blocks.0.mixers.0.conv.weight", (0, -2), 1.0, "no less|proof recorded"),
         # key 0 gets the code of key 1
         ("embed.weight", (2, 0), 1.0, "scores no less"),
         # a value's place opens to the key before it

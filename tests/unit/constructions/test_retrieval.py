@@ -44,12 +44,7 @@ def test_scores_are_those_derived_by_hand() -> None:
 def test_the_proof_holds_the_numbers_of_the_derivation() -> None:
     record = construct(Eva(n=8, V=4)).record
     (layer,) = record.proof["layers"]
-    assert (layer["score_gap"], layer["threshold"], layer["queries"], layer["keys"]) == (
-        "32",
-        "0.5",
-        8,
-        9,
-    )
+    assert (layer["score_gap"], layer["queries"], layer["keys"]) == ("32", 8, 9)
     # n e^(-2 s^2), up to the rounding of scores
     assert 8 * math.exp(-32) <= float(layer["off_target_mass"]) <= 8 * math.exp(-32) * 1.001
     assert 1.9999 < float(record.proof["final_margin"]) < 2

@@ -6,23 +6,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.flags import Kinds, telling
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.live_parts import Live, live_of
-from separatrix.proofs.derivations.parts.queries import Lead
-from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
+from separatrix.proofs.derivations.parts.reading import Reading, readout
 from separatrix.proofs.derivations.parts.stream import Embedded, Stream
-from separatrix.proofs.machine import Scores, stacked
+from separatrix.proofs.machine import stacked
 from separatrix.tasks import Copying
 from separatrix.tasks.base.task import Tokens
 
 _MARK = "the place of the mark"
 _VALUE = "the value that is due"
-_OURS = 2.0**-40
-"""Of sizes: more than float64 takes."""
 
 
 def derive(task: Copying, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -35,58 +32,35 @@ def derive(task: Copying, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     kinds = Kinds(plain=others, flagged=tokens.rows(mark))
     found = telling(first, kinds, tokens.rows(blank), task.length)
     # a mark stands behind 1 to n values
-    marks = found.head.values(at.places(slice(1, task.n + 1), mark), first.where)
+    marks = found.head.values(at.places(slice(1, task.n + 1), mark))
     last = at.places(ids=blank)
     fetched = found.written(found.read(marks), last.hull())
     stream = Stream.before(by_place=at.places(), by_token=tokens, last=last)
-    stream = stream.after(first, fetched, found.anywhere(stream.by_place.hull())).stream
+    stream = stream.after(first, fetched, found.anywhere(stream.by_place.hull()))
     reading = _reading(task, second, stream)
-    values = reading.head.values(stream.by_token.rows(slice(0, task.V)), second.where)
+    values = reading.head.values(stream.by_token.rows(slice(0, task.V)))
     fetched = reading.written(reading.read(values), stream.at_last())
     after = stream.after(second, fetched, reading.anywhere(stream.by_place.hull()))
-    layers = [found.layer(_MARK), reading.layer(_VALUE, after.left(second, fetched))]
-    return derived(arithmetic, layers, readout(model, after.stream.rows()))
+    layers = [found.layer(_MARK), reading.layer(_VALUE)]
+    return derived(arithmetic, layers, readout(model, after.rows()))
 
 
 def _reading(task: Copying, part: Live, stream: Stream) -> Reading:
     """The head that reads the value that is due. Raises CheckFailed where another may win."""
-    head, where = part.softmax_head(), part.where
-    every = np.arange(task.length)
-    keys = head.keys(stream.by_place, every, where)
-    numbers(head, keys, where, stream.by_place.hull(), stream.at_last())
+    head, every = part.softmax_head(), np.arange(task.length)
+    keys = head.keys(stream.by_place, every)
+    head.numbers(keys, stream.by_place.hull(), stream.at_last())
     # of each place that is asked for: the least of a query's numbers, and of their opposites
     ends = np.full((2, task.n, len(head.q)), np.inf)
     for m in range(1, task.n + 1):
         # blanks stand at the m places behind the mark
         places = every[m + 1 : 2 * m + 1]
-        asked = head.asked(stream.beside(places, m - 1), places, where)
+        asked = head.asked(stream.beside(places, slice(m - 1, m)), places)
         ends[:, :m] = np.minimum(ends[:, :m], (asked.low, -asked.high))
-    queries = stream.last.spanning(ends[0], -ends[1])
-    scores = Scores(keys, queries.used, f"{where}, scores")
-    sizes = queries.like(queries.size, 0 * queries.size)
-    errors = scores.errors(sizes)
-    gap = least = lowest = np.inf
-    for place, right in enumerate(keys.mid[: task.n]):
-        # what a query is off by counts as keys differ: but each score is rounded by itself
-        apart = np.delete(right - keys.mid, place, 0)
-        size, error = sizes.mid[place], errors[place]
-        off = np.abs(apart) @ (queries.rad[place] + _OURS * size) + 2 * error * (1 + _OURS)
-        leads = apart @ queries.mid[place]
-        gap, least = min(gap, float(leads.min())), min(least, float((leads - off).min()))
-        own = np.abs(right) @ (queries.rad[place] + _OURS * size) + error * (1 + _OURS)
-        lowest = min(lowest, float(right @ queries.mid[place] - own))
-    if not least > 0:
-        raise CheckFailed(f"{where}: another place may score no less than the one that is due")
-    return Reading.of(
-        part,
-        head,
-        Lead(gap, (gap - least) / 2, least),
-        head.values(stream.by_token, where).hull(),
-        queries=task.n,
-        keys=len(keys.mid),
-        key_numbers=scores.terms,
-        lowest=lambda: lowest,
-    )
+    asked = Queries.alone(stream.last.spanning(ends[0], -ends[1]))
+    seen = head.values(stream.by_token).hull()
+    hop = Wanted.each(_VALUE, every[: task.n])
+    return Reading.won(head, asked, keys, hop, seen)
 
 
 def of_any_length(task: Copying, rng: np.random.Generator) -> Tokens:

@@ -37,9 +37,8 @@ from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, li
 from separatrix.proofs.derivations.parts.queries import must_tie
 from separatrix.proofs.derivations.parts.reading import (
     CHUNK,
-    lead_of,
     logit_leads,
-    numbers,
+    readout,
     weighed,
 )
 from separatrix.proofs.derivations.parts.stream import Embedded
@@ -77,9 +76,9 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     queried = task.form == "queried"
     found = tied(
         head,
-        head.asked(tokens, None, where),
-        head.keys(tokens, None, where),
-        head.values(tokens, where),
+        head.asked(tokens),
+        head.keys(tokens),
+        head.values(tokens),
         start,
         np.arange(task.V) if queried else np.ones(task.V, np.int64),
         where,
@@ -224,18 +223,18 @@ def derive_ones(task: Parity | Modular, model: Model, arithmetic: Arithmetic = F
     where = part.where
     head = part.softmax_head(FullMixer)
     bits = Embedded.of(model, task.n, arithmetic).tokens(slice(0, 2))
-    if head.asked(bits, None, where).size.any():
+    if head.asked(bits).size.any():
         raise CheckFailed(f"{where}: a query is not 0, so that not every bit weighs the same")
     # a score is 0 times a number, which must be one
-    head.keys(bits, None, where)
-    share, averages = _averages(task.n, part, head, head.values(bits, where))
+    head.keys(bits)
+    share, averages = _averages(task.n, part, head, head.values(bits))
     base = bits.hull()
     due = np.arange(task.n + 1) % task.answers
     rows = max(1, CHUNK // max(1, model.config.hidden))
     found: list[np.ndarray] = []
     for start in range(0, task.n + 1, rows):
         some = slice(start, start + rows)
-        written = head.written(averages.rows(some), base, where)
+        written = head.written(averages.rows(some), base)
         x = add_once(base.repeated(len(written.mid)), written, f"{where}, its sum")
         found.append(logit_leads(model, part.after_mlp(x), due[some]))
     leads = np.concatenate(found)
@@ -289,10 +288,10 @@ def derive_match(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> D
     start, ids = at.start(task.M), slice(0, task.M)
     # a token between start and query, at any place, and the last one
     earlier, last = (at.tokens(ids, some) for some in (slice(1, task.n + 1), slice(-1, None)))
-    queries = head.asked(last, None, part.where)
-    keys, own, blank = (head.keys(rows, None, part.where) for rows in (earlier, last, start))
+    queries = head.asked(last)
+    keys, own, blank = (head.keys(rows) for rows in (earlier, last, start))
     for table in (keys, own, blank):
-        numbers(head, table, part.where, hull(start, earlier, last))
+        head.numbers(table, hull(start, earlier, last))
     if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
         raise CheckFailed("the key of the last token is not that of the token elsewhere")
     match = _match(queries, keys, blank, head.rivals, task.n + len(head.rivals))
@@ -428,9 +427,9 @@ def _margin(
     the answer is 1. Raises CheckFailed unless the value is exactly 0 at start and query.
     """
     start, earlier, last = tokens
-    value = head.values(earlier, part.where).hull()
+    value = head.values(earlier).hull()
     for rows in (start, last):
-        if head.values(rows, part.where).size.any():
+        if head.values(rows).size.any():
             raise CheckFailed("the value is not 0 at the start token and at the query")
     if (value.low < 0).any() or not value.size.any():
         raise CheckFailed("the value is not a positive number between start and query")
@@ -447,11 +446,11 @@ def _margin(
     leads = []
     for answer in (0, 1):
         output = outputs.rows(slice(answer, answer + 1))
-        written = head.written(output, last.hull(), part.where)
+        written = head.written(output, last.hull())
         # one row for every last token
-        leads.append(lead_of(model, add(last, written, RESIDUAL), answer))
+        leads.append(readout(model, add(last, written, RESIDUAL), answer))
     margin = min(leads)
-    whole_value = head.written(value, last.hull(), part.where)
+    whole_value = head.written(value, last.hull())
     weight, bias = array(model.head.weight), array(model.head.bias)
     slope = float((weight[1] - weight[0]) @ whole_value.mid[0])
     if slope <= 0:

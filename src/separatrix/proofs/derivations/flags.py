@@ -4,7 +4,7 @@ MLP flags it, and the last token looks for a flag. Equality of two strings: ever
 bit of its partner, the MLP flags a difference, and the last token looks for a flag.
 
 Where tokens count nothing depends on places. The M x M scores are not written down: keys are codes
-(parts/queries.py). What the layers after it read of a token puts tokens in a few classes.
+(parts/queries.py). Tokens that cancel themselves, and those that do not, are a class each.
 
 Where one looks, tokens are of two kinds: plain ones and flagged ones, each an enclosure with a row
 per class of them. Every flagged key outscores every plain one, so that with a flag anywhere the
@@ -13,7 +13,7 @@ head reads flagged values, and without one it reads plain values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,14 +30,12 @@ from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
-    lead_of,
-    numbers,
+    readout,
     weighed,
     with_sinks,
 )
-from separatrix.proofs.derivations.parts.steps import Kind, Rows
 from separatrix.proofs.derivations.parts.stream import Embedded, Stream
-from separatrix.proofs.entries import entry, rounded
+from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     RESIDUAL,
     Array,
@@ -45,7 +43,6 @@ from separatrix.proofs.machine import (
     Scores,
     above,
     add,
-    linear,
     stacked,
 )
 from separatrix.proofs.softmax import Tie
@@ -94,7 +91,7 @@ def tied(
     and `right` says for each token which one it asks for. Raises CheckFailed where that, the start
     token and no other score the same number, unrounded, or another token has a value.
     """
-    of_start = head.keys(start, None, where)
+    of_start = head.keys(start)
     both = stacked(keys, of_start)
     must_tie(queries, both, where)
     lead = lead_of_rows(queries, keys, right, f"{where}, what is counted: value")
@@ -102,10 +99,10 @@ def tied(
     if (queries.mid @ of_start.mid[0] != scores).any():
         raise CheckFailed(f"{where}: the start token does not tie with a match")
     # the start token sees itself alone: its score need only be a number
-    own = head.asked(start, None, where)
+    own = head.asked(start)
     off = Scores(of_start, own.used, f"{where}, scores").errors(own)
     alone = float((own.mid @ of_start.mid.T - off).min())
-    value = head.values(start, where)
+    value = head.values(start)
     if values.size.any() or not value.size.any():
         raise CheckFailed(f"{where}: the value is not that of the start token alone")
     return Tied(
@@ -116,12 +113,9 @@ def tied(
     )
 
 
-def count(
-    task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_], arithmetic: Arithmetic
-) -> Counted:
-    """The proof of the layer; `later` are the coordinates that anything after the head reads.
-    Raises CheckFailed where the start token does not tie with every match, or anything else is not
-    less.
+def count(task: TwoSum, model: Model, part: Live, arithmetic: Arithmetic) -> Counted:
+    """The proof of the layer. Raises CheckFailed where the start token does not tie with every
+    match, or anything else is not less.
     """
     head = part.softmax_head()
     where = part.where
@@ -131,9 +125,9 @@ def count(
     if len(at.embed.mid) != task.M + 1:
         raise CheckFailed(f"a start token stands beside {len(at.embed.mid) - 1:,} of {task.M:,}")
     start = at.start(task.M)
-    queries = _by_token(at, head, "q", head.q, where)
-    of_tokens = _by_token(at, head, "k", head.k, where)
-    values = _by_token(at, head, "v", head.v, where)
+    tokens = at.tokens(_VALUES, _PLACES)
+    queries, of_tokens = head.asked(tokens), head.keys(tokens)
+    values = head.values(tokens)
     every = np.arange(task.M)
     partner = (-every) % task.M
     found = tied(head, queries, of_tokens, values, start, partner, where)
@@ -144,16 +138,18 @@ def count(
         raise CheckFailed(f"{where}: its sink scores no less than a match")
     tie = Tie(keys=keys, gap=gap, arithmetic=arithmetic)
     cancels = partner == every
-    rows, itself = _classes(at, later, cancels)
+    # tokens that do not cancel themselves, and those that do
+    classes = [kind for kind in (False, True) if (cancels == kind).any()]
+    rows = stacked(*(tokens.rows(np.flatnonzero(cancels == kind)).hull() for kind in classes))
 
     def left(base: Enclosure, matches: NDArray[np.int64], *, more: bool) -> Enclosure:
         """With so many matches, a number per row, or, with `more`, so many or more."""
         low = np.array([0.0 if more else -above(-tie.least(c)) for c in matches.tolist()])
         high = np.array([above(tie.most(c)) for c in matches.tolist()])
         output = weighed(found.value, low, high, keys, where)
-        return add(base, head.written(output, base.hull(), where), RESIDUAL)
+        return add(base, head.written(output, base.hull()), RESIDUAL)
 
-    matches = itself.astype(np.int64)
+    matches = np.array(classes, np.int64)
     also: dict[str, Any] = {}
     if cancels.any():
         # where the token that asks is itself a match
@@ -178,36 +174,6 @@ def count(
     )
 
 
-def _by_token(at: Embedded, head: Head, kind: Kind, weight: Array, where: str) -> Enclosure:
-    """A query, key or value per token, wherever it stands; only the coordinates that are read are
-    put together.
-    """
-    read = (weight != 0.0).any(0)
-    rows = at.columns(read).tokens(_VALUES, _PLACES)
-    what = f"{where}, {kind}"
-    mapped = Rows((linear(rows, weight[:, read], what=what),), None)
-    (found,) = head.behind(kind, mapped, what).parts
-    return found
-
-
-def _classes(
-    at: Embedded, later: NDArray[np.bool_], cancels: NDArray[np.bool_]
-) -> tuple[Enclosure, NDArray[np.bool_]]:
-    """A row per class of values that are alike in the coordinates `later` and in whether they
-    cancel themselves, and whether those do.
-    """
-    read = at.columns(later)
-    told = cancels.astype(np.float64)
-    found = np.unique(np.column_stack([read.embed.mid[_VALUES], told]), axis=0)
-    # any token at any place, and what of these is known
-    every = add(at.embed.rows(_VALUES).hull(), at.position.rows(_PLACES).hull(), RESIDUAL)
-    some = Enclosure.point(found[:, :-1], every.arithmetic)
-    exact = replace(read, embed=some).tokens(places=_PLACES)
-    mid, rad = every.mid.repeat(len(found), 0), every.rad.repeat(len(found), 0)
-    mid[:, later], rad[:, later] = exact.mid, exact.rad
-    return every.like(mid, rad), found[:, -1] != 0.0
-
-
 def around(task: TwoSum, rng: np.random.Generator) -> Tokens:
     """Values that cancel themselves, and any, behind what is a bit away from what would cancel
     them: alone, behind one partner among these, and behind partners.
@@ -224,20 +190,6 @@ def around(task: TwoSum, rng: np.random.Generator) -> Tokens:
             some[rng.permutation(task.length - 1)[:partners]] = partner
             rows.append(some)
     return np.array(rows, np.int64)
-
-
-def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.bool_]:
-    """The coordinates that the head, and the heads and MLPs of these layers read, and one MLP
-    more.
-    """
-    matrices = [model.head.weight.detach().numpy()]
-    matrices += [part.mlp["up.weight"] for part in parts if part.mlp]
-    if mlp is not None and mlp.mlp:
-        matrices.append(mlp.mlp["up.weight"])
-    for part in parts:
-        head = part.softmax_head()
-        matrices += [head.q, head.k, head.v]
-    return np.any([(matrix != 0.0).any(0) for matrix in matrices], 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,8 +211,8 @@ def telling(part: Live, tokens: Kinds, asking: Enclosure, keys: int) -> Reading:
     where = part.where
     rotation = part.mixer.mechanism.rotation
     # rows as they are before they are turned: no token's place is known
-    plain, flagged = (head.keys(x, "apart", where) for x in (tokens.plain, tokens.flagged))
-    queries = head.asked(asking, "apart", where)
+    plain, flagged = (head.keys(x, "apart") for x in (tokens.plain, tokens.flagged))
+    queries = head.asked(asking, "apart")
     both = Scores(stacked(plain, flagged), queries.used, f"{where}, scores")
 
     def highest(side: int, rows: Enclosure) -> Array:
@@ -284,12 +236,11 @@ def telling(part: Live, tokens: Kinds, asking: Enclosure, keys: int) -> Reading:
         raise CheckFailed(f"{where}: a flagged token may score no more than one that is not")
     # the other tokens' scores and outputs are numbers, whatever they are
     every = tokens.every()
-    numbers(head, head.keys(every, None, where), where, every)
+    head.numbers(head.keys(every), every)
     return Reading.of(
-        part,
         head,
         Lead(float(gap), float(gap - least) / 2, float(least)),
-        head.values(every, where).hull(),
+        head.values(every).hull(),
         queries=len(queries.mid),
         keys=keys,
         key_numbers=both.terms,
@@ -308,21 +259,19 @@ def look(
     where, every = part.where, tokens.every()
     reading = telling(part, tokens, last.every(), keys)
     head = reading.head
-    of_plain, of_flagged = (
-        head.values(rows, where).hull() for rows in (tokens.plain, tokens.flagged)
-    )
+    of_plain, of_flagged = (head.values(rows).hull() for rows in (tokens.plain, tokens.flagged))
     outputs = (
         # a sink is one plain key more, of a value of 0
         any_average(with_sinks(head, of_plain), reading.count, where),
         reading.grouped(of_flagged),
         reading.anything(),
     )
-    none, some, any_ = (head.written(output, every.hull(), where) for output in outputs)
+    none, some, any_ = (head.written(output, every.hull()) for output in outputs)
     part.after(every, any_)
     margins = (
-        lead_of(model, part.after(last.plain, none), answers[0]),
+        readout(model, part.after(last.plain, none), answers[0]),
         # a flag elsewhere, or its own
-        lead_of(model, part.after(last.every(), some), answers[1]),
+        readout(model, part.after(last.every(), some), answers[1]),
     )
     tells = int((some.low - none.high).argmax())
     said = entry(
@@ -348,10 +297,10 @@ def derive_query(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> D
     if task.form != "query":
         raise CheckFailed("this construction answers the query form")
     (part,) = live_of(model, 1, placed=False, start=True)
-    counted = count(task, model, part, reads(model, mlp=part), arithmetic)
+    counted = count(task, model, part, arithmetic)
     part.after_mlp(counted.start)
     margins = [
-        lead_of(model, part.after_mlp(rows), answer)
+        readout(model, part.after_mlp(rows), answer)
         for answer, rows in enumerate((counted.alone, counted.met))
     ]
     return derived(arithmetic, [counted.layer], min(margins))
@@ -362,17 +311,14 @@ def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -
     if task.form != "decision":
         raise CheckFailed("this construction answers the decision form")
     first, second = live_of(model, 2, placed=False, start=True)
-    counted = count(task, model, first, reads(model, second, mlp=first), arithmetic)
+    counted = count(task, model, first, arithmetic)
     alone = first.after_mlp(counted.alone)
     met = first.after_mlp(counted.met)
     start = first.after_mlp(counted.start)
     last = Kinds(plain=alone, flagged=met)
     tokens = Kinds(plain=stacked(alone, start), flagged=met)
     looked, margin = look(model, second, tokens, last, task.length + 1, (0, 1))
-    room = first.room(stacked(counted.alone, counted.met, counted.start))
-    layer = counted.layer
-    layer = layer._replace(entry=layer.entry | rounded(threshold_margin=room))
-    return derived(arithmetic, [layer, looked], margin)
+    return derived(arithmetic, [counted.layer, looked], margin)
 
 
 def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -383,18 +329,14 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     partner = np.arange(task.length) % task.n
     head, places = first.softmax_head(), np.arange(task.length)
     at = stream.by_place
-    reading = Reading.each(first, head, at, at, partner, _FETCHES, places=places)
-    fetched = reading.written(
-        head.values(stream.by_token.rows(slice(0, _BITS)), first.where), at.hull()
-    )
+    reading = Reading.each(head, at, at, partner, _FETCHES, places=places)
+    fetched = reading.written(head.values(stream.by_token.rows(slice(0, _BITS))), at.hull())
     # a token at any place, and what it has fetched: the same bit, or the other
     bit, other = (grid.ravel() for grid in np.indices((_BITS, _BITS)))
-    rows = add(stream.by_token.rows(bit), fetched.rows(other), RESIDUAL)
-    after = first.after_mlp(rows)
+    after = first.after(stream.by_token.rows(bit), fetched.rows(other))
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
     looked, margin = look(model, second, kinds, kinds, task.length, (1, 0))
-    left = first.left([fetched.rows(other)], [rows], [after])
-    return derived(arithmetic, [reading.layer(_FETCHES, left), looked], margin)
+    return derived(arithmetic, [reading.layer(_FETCHES), looked], margin)
 
 
 DERIVATIONS = (

@@ -31,7 +31,7 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.flags import Kinds, around, look
-from separatrix.proofs.derivations.lookups import exact_taps
+from separatrix.proofs.derivations.lookups import brought, tapped
 from separatrix.proofs.derivations.parts.compared import (
     OPTIONS,
     Compared,
@@ -50,9 +50,7 @@ from separatrix.proofs.derivations.parts.reading import (
     Reading,
     all_of,
     any_average,
-    lead_of,
     mixed,
-    numbers,
     readout,
     with_sinks,
 )
@@ -95,18 +93,18 @@ def derive_cancelling(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32)
     keys = task.length + 1
     reading, every = _reading(task, second, [asking, before], before, keys, _CANCELS)
     head, where, tokens = reading.head, second.where, asking.rows(slice(0, -1))
-    values = head.values(before, where)
+    values = head.values(before)
     # any number of tokens may cancel it
-    met = head.written(reading.grouped(values.rows(slice(0, -1))), every, where)
+    met = head.written(reading.grouped(values.rows(slice(0, -1))), every)
     second.after(every, reading.anywhere(every))
     layers = [brought, reading.layer(_CANCELS)]
-    cancelled, alone = second.after(tokens, met), behind_others(reading, tokens, values)
+    cancelled, alone = second.after(tokens, met), behind_others(second, reading, tokens, values)
     if not every_one:
-        margin = min(lead_of(model, cancelled, 1), lead_of(model, alone, 0))
+        margin = min(readout(model, cancelled, 1), readout(model, alone, 0))
         return derived(arithmetic, layers, margin)
     # a start token reads itself, before which there is none
     itself = with_sinks(head, values.rows(slice(-1, None)))
-    read = head.written(any_average(itself, reading.count, where), every, where)
+    read = head.written(any_average(itself, reading.count, where), every)
     plain = stacked(alone, second.after(asking.rows(slice(-1, None)), read)).hull()
     flagged = cancelled.hull()
     last = Kinds(plain=alone.hull(), flagged=flagged)
@@ -135,10 +133,12 @@ def _pieces(row: Enclosure) -> Enclosure:
 def derive_tapped(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The same behind a short convolution, without a start token."""
     first, second = live_of(model, 2, placed=False)
-    taps = exact_taps(model, first, task.length)
-    views = taps.views(Embedded.of(model, task.length, arithmetic).tokens(), task.c)
+    rows = Embedded.of(model, task.length, arithmetic).tokens()
+    every = rows.hull()
+    own = tapped(first, stacked(rows, every), every, 0)
+    views = [own, *(tapped(first, rows, every, back + 1) for back in range(task.c))]
     found, margin = _found(task, model, second, views, task.length, _FOLLOWED)
-    return derived(arithmetic, [taps.layer(f"{task.c} tokens before"), found], margin)
+    return derived(arithmetic, [brought(first, f"{task.c} tokens before"), found], margin)
 
 
 def _found(
@@ -149,15 +149,13 @@ def _found(
     before them.
     """
     reading, every = _reading(task, part, views, views[0], keys, finds)
-    head, where = reading.head, part.where
+    head = reading.head
     start = task.first_value if isinstance(task, MQAR) else 0
     ids = slice(start, start + task.answers)
-    written = head.written(reading.read(head.values(views[0].rows(ids), where)), every, where)
-    mixed = add(every.repeated(task.answers), written, RESIDUAL)
-    after = part.after_mlp(mixed)
+    written = head.written(reading.read(head.values(views[0].rows(ids))), every)
+    after = part.after(every.repeated(task.answers), written)
     part.after(every, reading.anywhere(every))
-    found = reading.layer(finds, part.left([written], [mixed], [after]))
-    return found, readout(model, after)
+    return reading.layer(finds), readout(model, after)
 
 
 def _check_few(task: Task) -> None:
@@ -173,14 +171,13 @@ def _reading(
     """
     head, where = part.softmax_head(), part.where
     every = views[0].hull()
-    numbers(head, head.keys(every, None, where), where, every)
+    head.numbers(head.keys(every), every)
     rotation = part.mixer.mechanism.rotation
     lead, lowest, terms = _lead(views, head, rotation, keys - 1, finds, where)
     reading = Reading.of(
-        part,
         head,
         lead,
-        head.values(read.hull(), where),
+        head.values(read.hull()),
         queries=task.vocabulary,
         keys=keys,
         key_numbers=terms,
@@ -201,20 +198,17 @@ def _brought(
     by_place = stacked(start, at.places(places, letters))
     found = looking_back(part, heads, by_place, tokens, _BRINGS)
     check_offsets(part, found, [min(back, task.length) for back in range(1, before + 1)])
-    wrote: list[Enclosure] = []
-    mixed: list[Enclosure] = []
+    views: list[Enclosure] = []
     for lag in range(before + 1):
         given = {
             one.head: one.fetched if number == lag else one.fetched.hull().repeated(len(tokens.mid))
             for number, one in enumerate(found, 1)
         }
-        wrote.append(heads.written(given))
         own = tokens if lag == 0 else tokens.hull().repeated(len(tokens.mid))
-        mixed.append(add(own, wrote[-1], RESIDUAL))
-    # of tokens alone nothing is rounded; of none something is
-    views = [stacked(*(part.after_mlp(x.rows(some)) for some in (letters, none))) for x in mixed]
-    left = part.left(wrote[1:], mixed[1:], views[1:], every=False)
-    layer = all_of([one.reading for one in found]).layer(_BRINGS, left, tokens=before)
+        mixed = add(own, heads.written(given), RESIDUAL)
+        # of tokens alone nothing is rounded; of none something is
+        views.append(stacked(*(part.after_mlp(mixed.rows(some)) for some in (letters, none))))
+    layer = all_of([one.reading for one in found]).layer(_BRINGS, tokens=before)
     return layer, views
 
 
@@ -229,9 +223,9 @@ def _lead(
     """The lead of the place behind the same tokens; at or below every score of such a place; and
     the numbers of a key in use. Raises CheckFailed where another place may win.
     """
-    keys = [head.keys(view, "apart", where) for view in views[1:]]
+    keys = [head.keys(view, "apart") for view in views[1:]]
     # none asks behind a start token
-    asking = [head.asked(view.rows(slice(0, -1)), "apart", where) for view in views[:-1]]
+    asking = [head.asked(view.rows(slice(0, -1)), "apart") for view in views[:-1]]
     half = 0 if rotation is None else rotation.dims // 2
     compared = Compared.of(asking, keys, where, pairs=half)
     told = [
@@ -287,11 +281,11 @@ _OURS = 2.0**-36
 """Of sums of sizes: far more than float64 takes from sums of fewer than 2^14 products."""
 
 
-def behind_others(reading: Reading, tokens: Enclosure, values: Enclosure) -> Enclosure:
+def behind_others(part: Live, reading: Reading, tokens: Enclosure, values: Enclosure) -> Enclosure:
     """Tokens of these rows behind the MLP, each of which has read an average of values but the one
     in its own row. Raises CheckFailed for weights of another kind.
     """
-    part, where, arithmetic = reading.part, reading.part.where, tokens.arithmetic
+    where, arithmetic = part.where, tokens.arithmetic
     after = part.after(tokens, reading.anywhere(tokens.hull()))
     o, writes = reading.head.o, (reading.head.o != 0.0).any(1)
     # one power of two for a number: what is written is not rounded
@@ -307,9 +301,7 @@ def behind_others(reading: Reading, tokens: Enclosure, values: Enclosure) -> Enc
     off = mixed(seen, reading.count, Fraction(0), arithmetic)
     off = off + _one(seen + off, arithmetic)
     # gates are alike for all values, and round once more
-    gates = reading.head.given(
-        tokens.like(0 * seen[None] + 1, 0 * seen[None]), tokens.hull(), where
-    )
+    gates = reading.head.given(tokens.like(0 * seen[None] + 1, 0 * seen[None]), tokens.hull())
     gate, loose = gates.mid[0], gates.rad[0]
     off = np.abs(gate) * off + loose * (seen + off) + arithmetic.tiny * (loose > 0)
     read = np.abs(o) @ (np.abs(gate) * seen + off)

@@ -34,12 +34,11 @@ from separatrix.proofs.derivations.parts.reading import (
     Reading,
     all_of,
     any_average,
-    numbers,
     readout,
 )
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.seqcomp import ids
-from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
+from separatrix.proofs.machine import Enclosure, hull, stacked
 from separatrix.tasks import KHop, SeqComp
 
 
@@ -83,10 +82,9 @@ def _search(
     found: list[Numbered] = []
     alone: list[Enclosure] = []
     for bit, head in enumerate(heads.each):
-        values = head.values(places, where)
-        nothing = head.values(start, where)
+        values = head.values(places)
+        nothing = head.values(start)
         reading = Reading.of(
-            part,
             head,
             _latest(task, head, start, (letters, places), bit, where),
             hull(values, nothing),
@@ -110,8 +108,7 @@ def _search(
     nowhere = {head.index: one.absent for head, one in zip(heads.each, found, strict=True)}
     tables = [heads.written(given) for given in (*rows, nowhere)]
     anywhere = places.hull()
-    mixed = [add(anywhere.repeated(len(table.mid)), table, RESIDUAL) for table in tables]
-    after = [part.after_mlp(rows) for rows in mixed]
+    after = [part.after(anywhere.repeated(len(table.mid)), table) for table in tables]
     digits = stacked(
         *(hull(*(one.rows(slice(row, row + 1)) for one in after[:-1])) for row in range(2 * bits))
     )
@@ -122,8 +119,7 @@ def _search(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))),
         pointer=Numbered.split(digits, after[-1]),
     )
-    left = part.left(tables, mixed, [digits], every=False)
-    layer = all_of(readings).layer("the latest earlier token of the same letter", left)
+    layer = all_of(readings).layer("the latest earlier token of the same letter")
     return layer, Held(part.after(start, itself), views.tightened())
 
 
@@ -142,12 +138,12 @@ def _latest(
     Of places p, j >= 1 and a binary digit b, j is in the block of p where p has 1 in digit b, j has
     0, and both agree above: floor(p / 2^b) is odd, and floor(j / 2^b) is one less.
     """
-    blank = head.keys(start, None, where)
+    blank = head.keys(start)
     # alone with its own key, whose score need only be a number
-    numbers(head, blank, where, start)
+    head.numbers(blank, start)
     compared = Compared.of(
-        [head.asked(rows, None, where) for rows in views],
-        [head.keys(rows, None, where) for rows in views],
+        [head.asked(rows) for rows in views],
+        [head.keys(rows) for rows in views],
         where,
         blank,
     )
@@ -202,34 +198,27 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]
     hops = 1 << (level - 2)
     fetches = f"what {hops} hop{'s' * (hops > 1)} lead{'s' * (hops == 1)} to"
     # the token behind the place, or the start token
-    reading = Reading.each(part, head, rows, asked, np.append(pointers + 1, 0), fetches)
-    alone = head.values(before.start, where)
+    reading = Reading.each(head, rows, asked, np.append(pointers + 1, 0), fetches)
+    alone = head.values(before.start)
     anywhere = before.views.anywhere
     other = reading.anywhere(anywhere)
-    fetched: list[Numbered] = []
-    mixed: list[Numbered] = []
 
     def behind(numbered: Numbered) -> Numbered:
         """Of what is read."""
-        read = numbered.mapped(lambda rows: head.values(rows, where))
+        read = numbered.mapped(lambda rows: head.values(rows))
         none = [alone] if read.none is None else [alone, read.none]
         read = replace(read, none=hull(*none))
-        fetched.append(read.mapped(lambda rows: reading.written(rows, anywhere)))
-        before, after = moved(part, fetched[-1], anywhere)
-        mixed.append(before)
-        return after
+        return moved(part, read.mapped(lambda rows: reading.written(rows, anywhere)), anywhere)
 
     found = {"pointer": behind(by["pointer"])}
     if task.k >> (level - 2) & 1:
         found["letter"] = behind(by["letter"])
-    cleaned = [numbered.digits for numbered in found.values()]
-    left = part.left([x.rows for x in fetched], [x.rows for x in mixed], cleaned, every=False)
-    itself = head.written(any_average(alone, 1, where), anywhere, where)
+    itself = head.written(any_average(alone, 1, where), anywhere)
     views = before.views.mapped(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))), **found
     )
     after = Held(part.after(before.start, itself), views.tightened())
-    return reading.layer(fetches, left), after
+    return reading.layer(fetches), after
 
 
 Numbers = NDArray[np.int64]
@@ -300,18 +289,17 @@ def _first(
     wanted = np.full(task.length, at_w)
     wanted[at_w] = at_z0
     fetches = "w, and z_0 at w"
-    reading = Reading.each(part, _head(part), by_place, by_place, wanted, fetches)
+    reading = Reading.each(_head(part), by_place, by_place, wanted, fetches)
     others = np.flatnonzero(np.arange(task.length) != at_w)
     tokens_w = at.tokens(slice(0, task.w_values), slice(at_w, at_w + 1))
     tokens_z0 = at.tokens(slice(0, task.m), slice(at_z0, at_z0 + 1))
     from_w, from_z0 = (
-        reading.written(reading.head.values(rows, part.where), by_place.hull())
+        reading.written(reading.head.values(rows), by_place.hull())
         for rows in (tokens_w, tokens_z0)
     )
     # w itself, by what it fetches, and the others, by their own values
     w_row = by_place.rows(slice(at_w, at_w + 1))
-    mixed_w = add(w_row.repeated(task.m), from_z0, RESIDUAL)
-    moved_w = part.after_mlp(mixed_w)
+    moved_w = part.after(w_row.repeated(task.m), from_z0)
     elsewhere = by_place.rows(others).hull()
     values = at.tokens(slice(0, task.answers), others)
     entries = part.after(values, from_w.hull().repeated(task.answers))
@@ -319,16 +307,13 @@ def _first(
     after = np.argsort(np.append(others, at_w))
     view = stacked(places, moved_w.hull()).rows(after)
     of_w, bits = pointers.w_numbers()
-    mixed = add(elsewhere.repeated(task.w_values), from_w, RESIDUAL)
     pointer = _pointing(task, pointers, entries, moved_w, view)
     by = {"pointer": pointer}
     if bits:
         own = part.after(tokens_w, from_z0.hull().repeated(task.w_values))
-        by_w = part.after_mlp(mixed)
+        by_w = part.after(elsewhere.repeated(task.w_values), from_w)
         by["w"] = Numbered.of(stacked(by_w, own), np.tile(of_w, 2), bits)
-    cleaned = [numbered.digits for numbered in by.values()]
-    left = part.left([from_w, from_z0], [mixed, mixed_w], cleaned, every=False)
-    return reading.layer(fetches, left), Views(view, by).tightened()
+    return reading.layer(fetches), Views(view, by).tightened()
 
 
 def _pointing(
@@ -357,16 +342,14 @@ def _double(
     asked, wanted = _asked(task, before, pointers)
     steps = 1 << number
     fetches = f"what {steps} step{'s' * (steps > 1)} lead{'s' * (steps == 1)} to"
-    reading = Reading.each(part, _head(part), before.by_place, asked, wanted, fetches)
+    reading = Reading.each(_head(part), before.by_place, asked, wanted, fetches)
     anywhere = before.anywhere
     anything = reading.anywhere(anywhere)
     pointer = before.by["pointer"]
     # what points on, by what it reads; what is final, by what it holds
     points_on, final = (pointer.each[pointers.final].rows(slice(i, i + 1)) for i in (0, 1))
-    read = pointer.mapped(
-        lambda rows: reading.written(reading.head.values(rows, part.where), anywhere)
-    )
-    mixed, after = moved(part, read, anywhere.within(points_on))
+    read = pointer.mapped(lambda rows: reading.written(reading.head.values(rows), anywhere))
+    after = moved(part, read, anywhere.within(points_on))
 
     def kept(rows: Enclosure) -> Enclosure:
         return part.after(rows, anything.repeated(len(rows.mid)))
@@ -382,8 +365,7 @@ def _double(
         return stacked(*found)
 
     pointer = pointer.mapped(either, after)
-    left = part.left([read.digits], [mixed.digits], [pointer.digits], every=False)
-    return reading.layer(fetches, left), before.mapped(kept, pointer=pointer).tightened()
+    return reading.layer(fetches), before.mapped(kept, pointer=pointer).tightened()
 
 
 def _asked(task: SeqComp, before: Views, pointers: Pointers) -> tuple[Enclosure, Numbers]:

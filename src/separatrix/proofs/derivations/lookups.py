@@ -1,183 +1,85 @@
 """Associative recall and MQAR: one hop of full attention that looks a content up, and the first
-token as the blank where nothing matches. Behind a short convolution, of its own
-or in a layer before it, keys are made of the token before, values of the token itself.
+token as the blank where nothing matches. Behind a short convolution, of its own or in a layer
+before it, keys are made of the token before, values of the token itself.
 
-    key at place j = C(token at j-1) + P(j-1)      0 at the first place
+    key at place j = C(token at j-1) + P(j-1)      N at the first place
     query of q     = a row for each token that may ask, the same at every place that asks
     score          = <query, C> + <query, P>
 
 A score is a sum of two tables (parts/compared.py): how far the key asked for leads over other keys,
 and how far places raise or lower them.
 
-Proves that a short convolution hands on numbers of tokens some places back, unrounded.
-
-    y_h = c_h sum_r w_r (b u_h)_{i-r},   u_h = x[source],   b_h = c_h = x[one] = 1,   one w_r is 1
-
-Products with 1 and sums with 0 round nothing, in any arithmetic. So coordinate `target` holds at
-every place what `source` held `back` places before it, and 0 where no such place is.
+A convolution is evaluated where one token that it reads is known, and the others are any, or none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.mixers.full import FullMixer
-from separatrix.mixers.ops.maps import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.carriers import convolve
 from separatrix.proofs.derivations.parts.compared import Compared
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
-from separatrix.proofs.derivations.parts.reading import Reading, numbers, prove_readout
-from separatrix.proofs.derivations.parts.stream import Embedded, Stream
+from separatrix.proofs.derivations.parts.reading import Reading, readout
+from separatrix.proofs.derivations.parts.steps import Kind
+from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import Array, Enclosure, stacked
+from separatrix.proofs.machine import Array, Enclosure, Scores, linear, stacked, times
 from separatrix.tasks import MQAR, Recall
 from separatrix.tasks.recall import PROMISED
 
-_MAPS = ("v.weight", "b.weight", "c.weight", "o.weight", "conv.weight")
 
-
-@dataclass(frozen=True)
-class Taps:
-    """Coordinates of the stream that are written, by which others, how many tokens back."""
-
-    part: Live
-    target: NDArray[np.int64]
-    source: NDArray[np.int64]
-    back: NDArray[np.int64]
-
-    def lag(self, weight: Array, back: int) -> Array:
-        """What rows of a map that stands behind this layer make of the token so many places back,
-        as rows that are multiplied with what that token holds before this layer.
-        """
-        found = np.zeros_like(weight)
-        if not back:
-            found[:] = weight
-            found[:, self.target] = 0.0
-            return found
-        some = self.back == back
-        # no two targets hold the same source
-        found[:, self.source[some]] = weight[:, self.target[some]]
-        return found
-
-    @property
-    def lags(self) -> range:
-        return range(int(self.back.max(initial=0)) + 1)
-
-    def views(self, rows: Enclosure, before: int) -> list[Enclosure]:
-        """Tokens behind this layer, a row for each id and then one for none: by their own id, and
-        by that of the token 1, ..., `before` before them. `rows`: what tokens of each id hold.
-        """
-        every = rows.hull()
-        found = [self.beside(stacked(rows, every), every)]
-        anyone = self.beside(every, every).repeated(len(rows.mid) + 1)
-        for back in range(1, before + 1):
-            some = self.back == back
-            mid, rad = anyone.mid.copy(), anyone.rad.copy()
-            for table, held in ((mid, rows.mid), (rad, rows.rad)):
-                table[:-1, self.target[some]] = held[:, self.source[some]]
-                table[-1, self.target[some]] = 0.0
-            found.append(rows.like(mid, rad))
-        return found
-
-    def beside(self, rows: Enclosure, before: Enclosure) -> Enclosure:
-        """The rows with whatever is brought to them; `before` (one row): what any token holds."""
-        mid, rad = rows.mid.copy(), rows.rad.copy()
-        low = np.minimum(before.low[0, self.source], 0.0)
-        high = np.maximum(before.high[0, self.source], 0.0)
-        mid[:, self.target] = (low + high) / 2
-        rad[:, self.target] = (high - low) / 2 * (1 + 2.0**-40)
-        return rows.like(mid, rad)
-
-    def layer(self, brings: str) -> Layer:
-        mechanism = self.part.mixer.mechanism.name
-        most = int(self.back.max(initial=0))
-        numbers = len(self.target)
-        said = entry(
-            self.part.place,
-            carries=brings,
-            mechanism=mechanism,
-            back=most,
-            numbers=numbers,
-            fetch_error=0,
-        )
-        return Layer(said, "carriers")
-
-
-def exact_taps(model: Model, part: Live, length: int) -> Taps:
-    """What the layer hands on, unrounded. Raises CheckFailed where it does anything else."""
+def tapped(part: Live, rows: Enclosure, every: Enclosure, back: int) -> Enclosure:
+    """Tokens behind a short convolution, a row for each of these that may stand so many places
+    before them (0: that they are themselves), and then, where that is another one, a row for none;
+    else any token (`every`, one row) may stand there. Raises CheckFailed for another layer.
+    """
     mixer, where = part.mixer, part.where
     if not isinstance(mixer, ShortConvolutionMixer):
         raise part.other("a short convolution that hands tokens on")
-    if any(tensor.any() for tensor in part.mlp.values()):
-        raise CheckFailed(f"{where}: nothing is proved about an MLP behind a short convolution")
-    for name, _ in mixer.named_parameters():
-        if name not in _MAPS:
-            raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
-    v, b, c, o, conv = (array(mixer.get_parameter(name)) for name in _MAPS)
-    used = (o != 0.0).any(0)
-    if any(rows[~used].any() for rows in (v, b, c, conv)):
-        raise CheckFailed(f"{where}: a channel that writes nothing is not zero")
-    v, b, c, o, conv = v[used], b[used], c[used], o[:, used].T, conv[used]
-    always = _ones(model, length)
-    for name, rows in (("b", b), ("c", c)):
-        if not always[_only(rows, f"{where}, {name}")].all():
-            raise CheckFailed(f"{where}: {name} is not 1 at every token")
-    target = _only(o, f"{where}, o")
-    held = array(model.embed.weight)[:, target].any() or (
-        isinstance(model.position, nn.Embedding) and array(model.position.weight)[:, target].any()
+    v, b, c, o = (array(one.weight) for one in (mixer.v, mixer.b, mixer.c, mixer.o))
+    entering, others = (
+        times(linear(x, v, what=where), linear(x, b, what=where), where) for x in (rows, every)
     )
-    if held or len(np.unique(target)) < len(target):
-        raise CheckFailed(f"{where}: it writes where something stands already, or twice")
-    back = conv.shape[1] - 1 - _only(conv, f"{where}, conv")
-    if not back.all():
-        raise CheckFailed(f"{where}: a channel reads the token itself and none before it")
-    source = _only(v, f"{where}, v")
-    if len(np.unique(np.stack([source, back]), axis=1).T) < len(source):
-        raise CheckFailed(f"{where}: two channels bring the same number, whose sum may be rounded")
-    return Taps(part, target, source, back)
+    if back:
+        entering = stacked(entering, entering.like(*np.zeros((2, 1, len(v)))))
+    own = every if back else rows
+    read = _read(entering, others, back, array(mixer.conv.weight), where)
+    y = linear(times(linear(own, c, what=where), read, where), o, what=where)
+    return part.after(own if len(own.mid) == len(y.mid) else own.repeated(len(y.mid)), y)
 
 
-def _only(rows: Array, where: str) -> NDArray[np.int64]:
-    """The column of the one number of each row that is not 0, which is 1."""
-    if ((rows != 0.0).sum(1) != 1).any() or (rows.max(1) != 1.0).any():
-        raise CheckFailed(f"{where}: a channel is not a copy of one number")
-    return rows.argmax(1)
+def _read(entering: Enclosure, others: Enclosure, back: int, taps: Array, where: str) -> Enclosure:
+    """What taps make of these rows so many places back, and of any others, or none, elsewhere."""
+    if back >= taps.shape[1]:
+        raise CheckFailed(f"{where}: its convolution reads no token {back} places back")
+    rest = others.or_zero()
+    lags = range(taps.shape[1])
+    return convolve(taps, [entering if lag == back else rest for lag in lags], where)
 
 
-def _ones(model: Model, length: int) -> NDArray[np.bool_]:
-    """Coordinates that hold 1 at every token, whatever it is."""
-    embed = array(model.embed.weight)
-    if not isinstance(model.position, nn.Embedding):
-        return (embed == 1.0).all(0)
-    position = array(model.position.weight)[:length]
-    of_token = (embed == 1.0).all(0) & ~position.any(0)
-    return of_token | ((position == 1.0).all(0) & ~embed.any(0))
-
-
-def head_behind(taps: Taps, part: Live) -> Head:
-    """A plain head whose keys are made of the token before alone, its queries and values of the
-    token itself, as maps of what tokens hold before the short convolution.
-    """
-    head = part.full_head()
-    if head.q[:, taps.target].any() or head.v[:, taps.target].any():
-        raise CheckFailed(f"{part.where}: queries or values read what was brought to their token")
-    for back in taps.lags:
-        if back != 1 and taps.lag(head.k, back).any():
-            raise CheckFailed(f"{part.where}: keys are not made of the token before alone")
-    return replace(head, k=taps.lag(head.k, 1))
+def brought(part: Live, brings: str) -> Layer:
+    """A layer of short convolutions as its proof tells of it."""
+    assert isinstance(part.mixer, ShortConvolutionMixer)
+    said = entry(
+        part.place,
+        carries=brings,
+        mechanism=part.mixer.mechanism.name,
+        numbers=int(array(part.mixer.o.weight).any(0).sum()),
+    )
+    return Layer(said, "carriers")
 
 
 Places = NDArray[np.int64]
@@ -202,105 +104,41 @@ class Pairs:
     """Whether keys may be written again; the last value counts."""
 
 
-def look_up(
-    model: Model, part: Live, pairs: Pairs, arithmetic: Arithmetic, *, taps: Taps | None = None
-) -> tuple[Layer, Fraction]:
-    """One head at every place that asks: its proof, and the lead of the right
-    logit; `taps`: what brings it the token before, where it has no convolution of its own. Raises
-    CheckFailed where another token may win.
-    """
-    where = part.where
-    head = shifted_head(part) if taps is None else head_behind(taps, part)
-    at = Embedded.of(model, pairs.length, arithmetic)
-    keys = slice(pairs.keys.start, pairs.keys.stop)
-    stream = Stream.before(
-        by_place=at.places(), by_token=at.tokens(), last=at.tokens(keys, pairs.asking), ends=True
-    )
-    every = stream.by_place.hull()
-    if taps is not None:
-        stream = replace(stream, last=taps.beside(stream.last, every))
-    queries = head.asked(stream.last, None, where)
-    seen_keys = head.keys(every, None, where)
-    zero = seen_keys.spanning(np.minimum(seen_keys.low, 0.0), np.maximum(seen_keys.high, 0.0))
-    numbers(head, zero, where, every, stream.last.hull())
-    # what queries ask of places is the same for all
-    asking = (queries, head.asked(stream.last.hull(), None, where))
-    of_keys = [head.keys(view, None, where) for view in (stream.by_token, stream.by_place)]
-    lead, used = _lead(Compared.of(asking, of_keys, where), pairs)
-    reading = Reading.of(
-        part,
-        head,
-        lead,
-        head.values(every, where),
-        queries=len(queries.mid),
-        keys=pairs.length,
-        key_numbers=used,
-    )
-    values = slice(pairs.values.start, pairs.values.stop)
-    read = head.values(at.tokens(values, pairs.at + 1), where)
-    if pairs.absent:
-        # a key stands first
-        read = stacked(read, head.values(at.places(slice(0, 1), keys), where))
-    at_last = stream.last.hull()
-    written = reading.written(read, at_last)
-    after = stream.after(part, written, reading.anywhere(at_last))
-    found = reading.layer("the value of the key", after.left(part, written))
-    return found, prove_readout(model, after.stream)
+Of = Callable[[Kind, Enclosure, int], Enclosure]
+"""Queries, keys or values of tokens, a row for each of these that may stand so many places before
+them.
+"""
 
 
-def shifted_head(part: Live) -> Head:
-    """The live head, whose keys are made of the token before and whose queries and values of the
-    token itself. Raises CheckFailed where its convolution does anything else.
-    """
-    head = part.head(
-        FullMixer,
-        "full attention behind a short convolution",
-        "conv.weight",
-        options=frozenset({"conv"}),
-    )
-    convolution = part.mixer.get_submodule("conv")
-    assert isinstance(convolution, Convolution)
-    taps = array(convolution.weight)
-    start = 0
-    for name, back in (("q", 0), ("k", 1), ("v", 0)):
-        rows = array(part.mixer.get_parameter(f"{name}.weight"))
-        # the newest token's weight stands last
-        wanted = np.zeros(taps.shape[1])
-        wanted[-1 - back] = 1.0
-        if (taps[start : start + len(rows)][(rows != 0.0).any(1)] != wanted).any():
-            raise CheckFailed(
-                f"{part.where}: the convolution of {name} does not just hand on the token"
-                f" {'before' if back else 'itself'}"
-            )
-        start += len(rows)
-    return head
+def behind_layer(first: Live, part: Live, every: Enclosure) -> tuple[Head, Of]:
+    """The head of a plain layer behind one of short convolutions."""
+    head = part.full_head()
+
+    def of(kind: Kind, rows: Enclosure, back: int) -> Enclosure:
+        return head.mapped(kind, tapped(first, rows, every, back))
+
+    return head, of
 
 
-def _lead(compared: Compared, pairs: Pairs) -> tuple[Lead, int]:
-    """By how much the key that is to be read leads over any that is not, and the numbers of a key
-    in use. The first place has no token before it, and so a score of exactly 0.
-    """
-    (asking, asked), (of_tokens, of_places) = (
-        [rows.mid for rows in views] for views in (compared.queries, compared.keys)
-    )
-    keys = slice(pairs.keys.start, pairs.keys.stop)
-    lead = compared.own(0, keys)
-    own = (asking * of_tokens[keys]).sum(1)
-    rise = np.maximum(of_tokens.max(0) * asking, of_tokens.min(0) * asking).sum(1)
-    # the key at a place is made of the place before it
-    places = of_places @ asked[0]
-    paired = places[pairs.at]
-    elsewhere = places[np.setdiff1d(np.arange(pairs.length - 1), pairs.at)]
-    highest, lowest = float(paired.max()), float(paired.min())
-    right = float(own.min()) + lowest
-    rest = float(rise.max()) + float(elsewhere.max(initial=-np.inf))
-    gaps = [lead + lowest - highest, right, right - rest]
-    if pairs.rewritten:
-        # the last value counts
-        gaps.append(float((paired[1:] - np.maximum.accumulate(paired)[:-1]).min()))
-    if pairs.absent:
-        gaps += [lead - float(own.max()) - highest, -rest]
-    return compared.least(gaps, "the one asked for"), compared.terms
+def behind_own(part: Live, every: Enclosure) -> tuple[Head, Of]:
+    """The head of a layer with a convolution of its own. Raises CheckFailed for another layer."""
+    wanted = "full attention behind a short convolution"
+    head = part.head(FullMixer, wanted, "conv.weight", options=frozenset({"conv"}))
+    mixer, where = part.mixer, part.where
+    assert isinstance(mixer, FullMixer)
+    assert mixer.conv is not None
+    blocks = np.split(array(mixer.conv.weight), np.cumsum(mixer.channels)[:-1])
+    taps = dict(zip("qkv", blocks, strict=True))
+
+    def of(kind: Kind, rows: Enclosure, back: int) -> Enclosure:
+        groups = mixer.heads if kind == "q" else mixer.kv
+        own = np.split(taps[kind], groups)[head.index // (mixer.heads // groups)]
+        known, others = (head.mapped(kind, x) for x in (rows, every))
+        if back:
+            known = stacked(known, known.like(*np.zeros((2, 1, known.mid.shape[1]))))
+        return _read(known, others, back, own, where)
+
+    return head, of
 
 
 def derive(
@@ -315,11 +153,68 @@ def derive(
     brings it the token before. Raises CheckFailed, naming the part, where the weights do not bear
     it out.
     """
-    *first, last = live_of(model, 1 + carried)
-    taps = exact_taps(model, first[0], task.length) if carried else None
-    found, margin = look_up(model, last, pairs(task), arithmetic, taps=taps)
-    brought = [] if taps is None else [taps.layer("the token before")]
-    return derived(arithmetic, [*brought, found], margin)
+    *first, part = live_of(model, 1 + carried)
+    told, where = pairs(task), part.where
+    at = Embedded.of(model, told.length, arithmetic)
+    every = at.places().hull()
+    keys, values = (slice(ids.start, ids.stop) for ids in (told.keys, told.values))
+    last = at.tokens(keys, told.asking)
+    head, of = behind_layer(first[0], part, every) if carried else behind_own(part, every)
+    at_last = (tapped(first[0], last, every, 0) if carried else last).hull()
+    asking = [of("q", rows, 0) for rows in (last, last.hull())]
+    # every score is a number, whatever stands where
+    any_key, any_query = of("k", every, 0), of("q", every, 0)
+    Scores(any_key, any_query.used, f"{where}, scores").errors(any_query)
+    # of the token before, or of none
+    of_keys = [of("k", rows, 1) for rows in (at.tokens(), at.places())]
+    none = of_keys[0].rows(slice(-1, None))
+    of_keys = [rows.rows(slice(0, -1)) for rows in of_keys]
+    lead, used = _lead(Compared.of(asking, of_keys, where, none), told)
+    reading = Reading.of(
+        head,
+        lead,
+        of("v", every, 0),
+        queries=len(last.mid),
+        keys=told.length,
+        key_numbers=used,
+    )
+    read = of("v", at.tokens(values, told.at + 1), 0)
+    if told.absent:
+        # a key stands first
+        read = stacked(read, of("v", at.places(slice(0, 1), keys), 0))
+    after = part.after(at_last.repeated(len(read.mid)), reading.written(read, at_last))
+    found = reading.layer("the value of the key")
+    layers = [*(brought(one, "the token before") for one in first), found]
+    return derived(arithmetic, layers, readout(model, after))
+
+
+def _lead(compared: Compared, pairs: Pairs) -> tuple[Lead, int]:
+    """By how much the key that is to be read leads over any that is not, and the numbers of a key
+    in use. The first place, which has no token before it, lies between what matches and the rest
+    where a key may be missing.
+    """
+    (asking, asked), (of_tokens, of_places), (of_none,) = (
+        [rows.mid for rows in views] for views in (compared.queries, compared.keys, compared.others)
+    )
+    keys = slice(pairs.keys.start, pairs.keys.stop)
+    lead = compared.own(0, keys)
+    own = (asking * of_tokens[keys]).sum(1)
+    rise = np.maximum(of_tokens.max(0) * asking, of_tokens.min(0) * asking).sum(1)
+    start = (asking + asked) @ of_none[0]
+    # the key at a place is made of the place before it
+    places = of_places @ asked[0]
+    paired = places[pairs.at]
+    elsewhere = places[np.setdiff1d(np.arange(pairs.length - 1), pairs.at)]
+    highest, lowest = float(paired.max()), float(paired.min())
+    right = float(own.min()) + lowest
+    rest = float(rise.max()) + float(elsewhere.max(initial=-np.inf))
+    gaps = [lead + lowest - highest, float((own - start).min()) + lowest, right - rest]
+    if pairs.rewritten:
+        # the last value counts
+        gaps.append(float((paired[1:] - np.maximum.accumulate(paired)[:-1]).min()))
+    if pairs.absent:
+        gaps += [float((start - own).min()) + lead - highest, float(start.min()) - rest]
+    return compared.least(gaps, "the one asked for"), compared.terms
 
 
 def recall_pairs(task: Recall) -> Pairs:

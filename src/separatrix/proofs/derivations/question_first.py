@@ -100,7 +100,7 @@ def derive(task: Recall, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     stream.through(array(model.head.weight), array(model.head.bias), exactly.digits, "the head")
     if task.form not in PROMISED:
         read = np.concatenate([read, np.zeros_like(read[:1])])
-    margin = readout(model, Enclosure.point(read, arithmetic), "behind the key asked for")
+    margin = readout(model, Enclosure.point(read, arithmetic), when="behind the key asked for")
     said = ("the key asked for", "whether the last key was it", "what stood behind it")
     used = [delta_head(part).value_numbers for part in parts]
     layers = [

@@ -52,13 +52,11 @@ from separatrix.proofs.derivations.parts.reading import (
     CHUNK,
     Reading,
     any_average,
-    lead_of,
-    numbers,
+    readout,
 )
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
-    RESIDUAL,
     Enclosure,
     Scores,
     above,
@@ -99,7 +97,7 @@ def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
 
     anywhere = mixed(read.reading.anything())
     more = {"block_gap": None if lead is None else lead.gap, "gate_error": float(shut.high.max())}
-    return read.fetched("sparse", stream, hop, mixed(read.values), anywhere, **more)
+    return read.fetched("sparse", stream, part, hop, mixed(read.values), anywhere, **more)
 
 
 def _pooled(numbers: Enclosure, weights: np.ndarray, block: int, what: str) -> Enclosure:
@@ -134,12 +132,14 @@ def _block_lead(mixer: SparseMixer, read: Read, hop: Wanted, where: str) -> Lead
     scores = Scores(pooled, read.queries.used, f"{where}, scores of blocks")
     if complete == 1:
         # alone it is read whatever its score, if that is a number
-        scores.errors(read.queries.of_token)
-        scores.errors(read.queries.of_field)
+        scores.errors(read.queries.every)
         return None
-    found = read.queries.lead(
-        scores, hop, lambda place: np.where(place < complete * block, place // block, -1)
-    )
+
+    def block_of(part: Any, before: Any) -> Any:
+        place = np.asarray(hop.place(part, before))
+        return np.where(place < complete * block, place // block, -1)
+
+    found = read.queries.lead(scores, replace(hop, place=block_of))
     return None if found is None else winning(found, f"{where}, choice of blocks: block")
 
 
@@ -167,7 +167,7 @@ def _compressed(
     blocks = max(1, len(read.keys.mid) // mixer.block)
     # before the first complete block the branch is 0
     some = any_average(pooled, blocks, where)
-    return some.spanning(np.minimum(some.low, 0.0), np.maximum(some.high, 0.0))
+    return some.or_zero()
 
 
 def _shares(mixer: SparseMixer, head: Head, arithmetic: Arithmetic) -> tuple[Enclosure, Enclosure]:
@@ -204,7 +204,7 @@ def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     written = linear(read.values, head.o, what=f"{part.where}, o")
     anywhere = read.reading.anywhere(stream.by_place.hull())
     more = {"topk": mixer.topk, "index_gap": lead.gap, "index_error": lead.error}
-    return read.fetched("indexed", stream, hop, written, anywhere, **more)
+    return read.fetched("indexed", stream, part, hop, written, anywhere, **more)
 
 
 def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where: str) -> Lead:
@@ -225,6 +225,7 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     dims = mixer.index_dim
     chooser = replace(
         head,
+        where=where,
         q=array(mixer.index_q.weight)[number * dims : (number + 1) * dims],
         k=array(mixer.index_k.weight),
     )
@@ -237,8 +238,8 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     if given.rad.any() or np.frexp(given.mid)[0] != 0.5:
         raise CheckFailed(f"{where}: the weight is no power of two, the same for every query")
     factor = float(given.mid[0, 0])
-    keys = chooser.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
-    queries = Queries.of(chooser, hop, stream, where)
+    keys = chooser.keys(stream.by_place, np.arange(len(stream.by_place.mid)))
+    queries = Queries.of(chooser, hop, stream)
     scores = Scores(keys, queries.used, f"{where}, scores")
     lead = winning(queries.lead(scores, hop), f"{where}: position")
     lowest = queries.lowest(scores, hop)
@@ -248,10 +249,9 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     # what is less may be rounded or flushed, and is less still
     if lowest * factor < 2 * inner.tiny:
         raise CheckFailed(f"{where}: the score of the token asked for may be flushed to zero")
-    most = queries.of_token.size.max(0) + queries.of_field.size.max(0)
-    products = float(most @ keys.size.max(0)) * (1 + 2.0**-30)
+    products = float(queries.every.size[0] @ keys.size.max(0)) * (1 + 2.0**-30)
     limited(np.array([products * max(1.0, factor)]), where, inner)
-    numbers(chooser, keys, where, stream.by_place.hull(), stream.at_last())
+    chooser.numbers(keys, stream.by_place.hull(), stream.at_last())
     return lead
 
 
@@ -279,12 +279,11 @@ def derive_mean(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     lead = _same_set(task, stream, head, second)
     share = exact_share(task.length, Fraction(lead.least), arithmetic)
     means = _means(task, stream, head, second, share.off, share.mass)
-    written = head.written(means, stream.at_last(), second.where)
+    written = head.written(means, stream.at_last())
     after = replace(stream, ends=True).after(second, written, written.hull())
-    margin = _readout(model, after.stream, task)
+    margin = _readout(model, after, task)
     averages = entry(
         second.place,
-        after.left(second, written),
         fetches="the mean of a set",
         queries=task.sets,
         keys=task.length,
@@ -303,10 +302,10 @@ def _same_set(task: QSA, stream: Stream, head: Head, part: Live) -> Lead:
     """
     where = part.where
     places = np.arange(task.length)
-    keys = head.keys(stream.by_place, places, where)
-    queries = head.asked(stream.by_place.rows(places[task.n :]), places[task.n :], where)
+    keys = head.keys(stream.by_place, places)
+    queries = head.asked(stream.by_place.rows(places[task.n :]), places[task.n :])
     must_tie(queries, keys, where)
-    numbers(head, keys, where, stream.by_place.hull(), stream.at_last())
+    head.numbers(keys, stream.by_place.hull(), stream.at_last())
     for rows in (queries.mid, keys.mid[task.n :]):
         sets = rows.reshape(task.sets, task.q, -1)
         if (sets != sets[:, :1]).any():
@@ -328,13 +327,13 @@ def _means(
     most.
     """
     where = part.where
-    values = head.values(stream.rows(), where)
+    values = head.values(stream.rows())
     if len(values.mid) != task.V or int(values.used.sum()) != 1:
         raise CheckFailed(f"{where}: what is averaged is not one number of every value")
     (column,) = np.flatnonzero(values.used).tolist()
     numbers = np.arange(task.V)
     away = float((np.abs(values.mid[:, column] - numbers) + values.rad[:, column]).max())
-    seen = head.values(stream.by_place.hull(), where)
+    seen = head.values(stream.by_place.hull())
     largest = max(float(seen.size.max()), float(values.size.max()))
     arithmetic = values.arithmetic
     limited(np.array([largest * task.length]), f"{where}, its sum", arithmetic, summed=True)
@@ -402,42 +401,33 @@ def derive_nearest(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32)
     stream = Stream.of(model, task.length, task.strings, arithmetic)
     at, places, every = stream.by_place, np.arange(task.length), np.arange(task.strings)
     head = first.softmax_head()
-    fetched = Reading.each(first, head, at, at, places // 2 * 2, _FETCHES, places=places)
+    fetched = Reading.each(head, at, at, places // 2 * 2, _FETCHES, places=places)
     of_string, query = (
         Numbered.of(rows, every, task.d) for rows in (stream.by_token.rows(every), stream.last)
     )
-    written = of_string.mapped(
-        lambda rows: fetched.written(head.values(rows, first.where), at.hull())
-    )
+    written = of_string.mapped(lambda rows: fetched.written(head.values(rows), at.hull()))
     # a label whose string has each bit, and strings, which fetch themselves
     labels = stream.by_token.rows(slice(task.strings, task.vocabulary))
-    mixed, near = moved(first, written, labels.hull())
+    near = moved(first, written, labels.hull())
     strings, query = (rows.mapped(first.after, written) for rows in (of_string, query))
     labels = first.after(labels, written.digits.hull())
     head, where = second.full_head(), second.where
-    values = head.values(labels, where)
-    seen = stacked(values, head.values(strings.digits, where)).hull()
+    values = head.values(labels)
+    seen = stacked(values, head.values(strings.digits)).hull()
     lead, terms = _nearest_lead(near, strings, query, head, where)
-    keys = stacked(*(head.keys(view.digits, None, where) for view in (near, strings)))
-    numbers(head, keys, where, labels, strings.digits)
+    keys = stacked(*(head.keys(view.digits) for view in (near, strings)))
+    head.numbers(keys, labels, strings.digits)
     reading = Reading.of(
-        second, head, lead, seen, queries=task.strings, keys=task.length, key_numbers=terms
+        head, lead, seen, queries=task.strings, keys=task.length, key_numbers=terms
     )
     # several may be nearest, with one label
     last = query.digits.hull()
-    found = head.written(reading.grouped(values), last, where)
+    found = head.written(reading.grouped(values), last)
     any_token = stacked(labels, strings.digits)
     second.after(any_token, reading.anywhere(any_token.hull()))
-    before = add(last, found, RESIDUAL)
-    after = second.after_mlp(before)
-    # of two strings, without and with all bits, every number is known
-    ends = np.array([0, task.strings - 1])
-    left = first.left(*([view.at(ends)] for view in (written, mixed, near)))
-    layers = [
-        fetched.layer(_FETCHES, left),
-        reading.layer(_FINDS, second.left([found], [before], [after])),
-    ]
-    return derived(arithmetic, layers, lead_of(model, after, np.arange(task.V)))
+    layers = [fetched.layer(_FETCHES), reading.layer(_FINDS)]
+    margin = readout(model, second.after(last, found))
+    return derived(arithmetic, layers, margin)
 
 
 def _nearest_lead(
@@ -447,10 +437,8 @@ def _nearest_lead(
     CheckFailed where a bit that differs need not cost what any other costs, or where a string may
     outscore a label.
     """
-    keys = [
-        head.keys(stacked(*rows), None, where) for rows in zip(near.each, strings.each, strict=True)
-    ]
-    compared = Compared.of([head.asked(rows, None, where) for rows in query.each], keys, where)
+    keys = [head.keys(stacked(*rows)) for rows in zip(near.each, strings.each, strict=True)]
+    compared = Compared.of([head.asked(rows) for rows in query.each], keys, where)
     # (d, 2, 4): a bit of the query against that of a label's string, and of a string
     table = np.array(
         [q.mid @ k.mid.T for q, k in zip(compared.queries, compared.keys, strict=True)]

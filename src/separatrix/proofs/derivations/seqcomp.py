@@ -29,7 +29,7 @@ from separatrix.proofs.derivations.parts.chain import Fetched, derive_chain, els
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of, live_parts
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
-from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
+from separatrix.proofs.derivations.parts.reading import Reading, readout
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Enclosure, above
@@ -47,14 +47,14 @@ def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arr
     first = max(0, tokens - mixer.size)
     if place < first:
         raise CheckFailed(f"{where}: position {place} is out of the window's sight")
-    every = head.keys(stream.by_place, np.arange(tokens), where)
-    numbers(head, every, where, stream.by_place.hull(), stream.at_last())
+    every = head.keys(stream.by_place, np.arange(tokens))
+    head.numbers(every, stream.by_place.hull(), stream.at_last())
     keys = every.rows(slice(first, tokens))
-    queries = Queries.alone(head.asked(stream.at_last(), np.array([tokens - 1]), where))
-    seen = head.values(stream.by_place.hull(), where)
+    queries = Queries.alone(head.asked(stream.at_last(), np.array([tokens - 1])))
+    seen = head.values(stream.by_place.hull())
     hop = Wanted.each(f"{where}, its window", np.array([place - first]))
-    reading = Reading.won(part, head, queries, keys, hop, seen)
-    last = reading.written(head.values(at_place, where), stream.at_last())
+    reading = Reading.won(head, queries, keys, hop, seen)
+    last = reading.written(head.values(at_place), stream.at_last())
     anywhere = reading.anywhere(stream.by_place.hull())
     return Arrival(last, anywhere, above(reading.mass), head.assumes)
 
@@ -78,13 +78,12 @@ def carry(stream: Stream, part: Live, hop: Wanted, place: int, at_place: Enclosu
     after = stream.after(part, found.last, found.anywhere, hop.then)
     said = entry(
         part.place,
-        after.left(part, found.last),
         carries=hop.fetches,
         mechanism=part.mixer.mechanism.name,
         keys=len(stream.by_place.mid),
         off_target_mass=found.mass,
     )
-    return Fetched(Layer(said, "carriers", assumes=found.assumes), after.stream)
+    return Fetched(Layer(said, "carriers", assumes=found.assumes), after)
 
 
 def hops(task: SeqComp) -> list[Wanted]:
@@ -209,7 +208,7 @@ def _named(model: Model, step: Step, stream: Stream) -> Fraction:
     when = f"once it is fetched: {step.hop.fetches}"
     values = np.arange(len(stream.field.mid))
     return min(
-        readout(model, stream.rows(slice(at, at + 1)), when, step.named[at] + values)
+        readout(model, stream.rows(slice(at, at + 1)), step.named[at] + values, when)
         for at in first.tolist()
     )
 

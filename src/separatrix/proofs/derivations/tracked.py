@@ -43,7 +43,7 @@ from separatrix.proofs.derivations.parts.derivation import (
     unrounded,
 )
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of, live_parts
-from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, lead_of, leads, readout
+from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, leads, readout
 from separatrix.proofs.derivations.parts.reflections import (
     Followed,
     Reached,
@@ -393,16 +393,12 @@ def _multiplied(
     due = [min((j + 1) * back, places - 1) for j in range(len(others))]
     check_offsets(part, others, due)
     found: dict[int, Enclosure] = {}
-    mixed: list[Enclosure] = []
-    wrote: list[Enclosure] = []
     step = max(1, CHUNK // before.by_word.mid.shape[1])
     for start in range(0, choices, step):
         some = np.arange(start, min(start + step, choices))
         own, *rows = np.unravel_index(some, (count,) * (len(others) + 1))
         averages = {one.head: one.fetched.rows(row) for one, row in zip(others, rows, strict=True)}
-        wrote.append(heads.written(averages))
-        mixed.append(add(before.by_word.rows(own), wrote[-1], RESIDUAL))
-        after = part.after_mlp(mixed[-1])
+        after = part.after(before.by_word.rows(own), heads.written(averages))
         product = before.words[own]
         for row in rows:
             product = table[before.words[row], product]
@@ -411,7 +407,6 @@ def _multiplied(
             found[word] = hull(found[word], held) if word in found else held
     words = np.array(sorted(found))
     by_word = stacked(*(found[word] for word in words.tolist()))
-    left = part.left(wrote, mixed, [by_word], every=False)
     # at a place that the layer does not write to, what stood there; else what any word may leave
     _, _, down, bias = part.weights
     kept = ~((heads.o != 0.0).any(1) | (down != 0.0).any(1) | (bias != 0.0))
@@ -419,9 +414,7 @@ def _multiplied(
     by_place = still.like(
         np.where(kept, still.mid, any_word.mid), np.where(kept, still.rad, any_word.rad)
     )
-    layer = all_of([one.reading for one in others]).layer(
-        fetches, left, offsets=due, words=len(words)
-    )
+    layer = all_of([one.reading for one in others]).layer(fetches, offsets=due, words=len(words))
     return layer, Held(by_place, words, by_word)
 
 
@@ -471,11 +464,9 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
     step = max(1, CHUNK // model.config.width)
     some = (ends[:, at : at + step] for at in range(0, ends.shape[1], step))
     margin = min(
-        lead_of(model, add(last.rows(token), read.rows(state), RESIDUAL), answer)
+        readout(model, add(last.rows(token), read.rows(state), RESIDUAL), answer)
         for state, token, answer in some
     )
-    if margin <= 0:
-        raise CheckFailed("the answer of some input has not the largest logit")
     said = entry(
         part.place, states=most, bits=mixer.bits, rules=len(weight), rule_lead=Fraction(lead)
     )

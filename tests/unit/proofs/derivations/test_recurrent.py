@@ -17,12 +17,12 @@ from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import FP16, FP32
+from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.carriers import Seen, Written, arrived
 from separatrix.proofs.derivations.parts.gates import features, unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import arrival as arrives_at
-from separatrix.proofs.derivations.seqcomp import carry, hops
 from separatrix.proofs.machine import Enclosure, hull
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
@@ -189,11 +189,11 @@ def test_a_unit_vector_of_an_interval_is_no_longer_than_one() -> None:
 @each(
     "options, name, value, message",
     [
-        ("linear(feature=elu)", "k.weight", 0.0, "denominator may be 0|constant only"),
+        ("linear(feature=elu)", "k.weight", 0.0, "may be 0|no less|largest"),
         ("gdn", "a.bias", 40.0, "may be 0"),
         ("gdn", "rate", 65.0, "is of no use"),
         ("kda", "q.weight", 0.0, "may be 0"),
-        ("gla", "k.weight", 0.25, "may be 0|constant only within"),
+        ("gla", "k.weight", 0.25, "may be 0|no less|largest logit"),
         ("rwkv(width=24)", "erased", 1.0, "erased is taken as 0"),
         ("rwkv(version=6, width=24)", "bonus", 1.0, "bonus is taken as 0"),
         ("mamba2", "skip", 1.0, "skip is taken as 0"),
@@ -214,11 +214,8 @@ def test_what_carries_something_else_is_refused(
     built = carried(options)
     parameter = built.model.get_parameter(f"blocks.0.mixers.0.{name}")
     parameter[0] = value
-    part = live_parts(built.model)[0]
-    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
-    stream = Stream.of(built.model, TASK.length, 1)
     with pytest.raises(CheckFailed, match=message):
-        carry(stream, part, hops(TASK)[0], TASK.position_z0, at_z0)
+        DERIVATIONS["carried"].proved(TASK, built.model, FP32)
 
 
 def test_every_gate_enters_what_arrives() -> None:
@@ -323,9 +320,9 @@ def test_what_the_state_gives_is_held_by_the_format_that_it_is_stored_in(options
     ("options", "keys", "decay", "what"),
     [
         ("rwkv(width=24)", 2.0**122, ("w.up.bias", 8.0), "its state"),
-        ("rwkv(width=24)", 2.0**60, ("w.up.bias", 8.0), "constant only"),
-        ("gla", 2.0**115, ("a.up.bias", -112.0), "constant only"),
-        ("mamba2", 2.0**115, ("dt.bias", 1.0), "constant only"),
+        ("rwkv(width=24)", 2.0**60, ("w.up.bias", 8.0), "no less|largest logit"),
+        ("gla", 2.0**115, ("a.up.bias", -112.0), "no less|largest logit"),
+        ("mamba2", 2.0**115, ("dt.bias", 1.0), "no less|largest logit"),
     ],
 )
 def test_queries_that_decay_to_nothing_before_they_meet_large_keys_are_refused(
@@ -340,11 +337,8 @@ def test_queries_that_decay_to_nothing_before_they_meet_large_keys_are_refused(
     built.model.get_parameter(f"{block}.k.weight").mul_(keys)
     name, number = decay
     built.model.get_parameter(f"{block}.{name}").fill_(number)
-    part = live_parts(built.model)[0]
-    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
-    stream = Stream.of(built.model, TASK.length, 1)
     with pytest.raises(CheckFailed, match=what):
-        carry(stream, part, hops(TASK)[0], TASK.position_z0, at_z0)
+        DERIVATIONS["carried"].proved(TASK, built.model, FP32)
 
 
 @each("down, mu", [(2.0**121, 2.0**20), (0.0, 2.0**126)])

@@ -18,7 +18,7 @@ from separatrix.proofs.derivations import seqcomp
 from separatrix.proofs.derivations.parts.chain import full_fetch
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
-from separatrix.proofs.derivations.parts.reading import averaged, prove_readout
+from separatrix.proofs.derivations.parts.reading import averaged, readout
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import carry
 from separatrix.proofs.machine import Enclosure, Scores
@@ -102,11 +102,22 @@ def test_scores_of_other_positions_may_not_overflow_either() -> None:
         full_fetch(stream, part, hop)
 
 
-def test_a_lead_counts_the_errors_of_both_parts_twice() -> None:
-    """One query, 3 from the token (1/8 off) and 2 from the value (1/4 off); keys 1 and 0."""
-    token = Enclosure(np.array([[3.0, 0.0]]), np.array([[0.125, 0.0]]))
-    value = Enclosure(np.array([[0.0, 2.0]]), np.array([[0.0, 0.25]]))
-    queries = Queries(np.array([0]), token, value, np.array([0]), len(value.mid))
+def test_what_a_query_is_off_by_counts_as_keys_differ() -> None:
+    """Keys that agree in 1,000 and differ by 1, a query of 1 in both, off by 1/4 and 1/8: of this
+    1/8 is left, and two roundings of each score; sizes whose digits fit are rounded all the same.
+    """
+    queries = Queries.alone(Enclosure(np.ones((1, 2)), np.array([[0.25, 0.125]])))
+    keys = Enclosure.point(np.array([[1000.0, 0.0], [1000.0, 1.0]]))
+    lead = queries.lead(Scores(keys, queries.used, "scores"), Wanted.each("x", np.array([1])))
+    assert lead is not None
+    assert (lead.gap, lead.rival) == (1.0, 0)
+    assert lead.error == pytest.approx(2 * float(FP32.summed) * 1251.125, rel=1e-6)
+    assert lead.least == pytest.approx(0.875 - 2 * lead.error, abs=1e-6)
+
+
+def test_a_lead_counts_the_errors_of_both_scores() -> None:
+    """One query, 3 (1/8 off) and 2 (1/4 off); keys 1 and 0."""
+    queries = Queries.alone(Enclosure(np.array([[3.0, 2.0]]), np.array([[0.125, 0.25]])))
     keys = Enclosure.point(np.array([[1.0, 1.0], [0.0, 0.0]]))
     scores = Scores(keys, queries.used, "scores")
     hop = Wanted("x", 1, np.array([0]), lambda part, before: 0 * (part + before))
@@ -124,7 +135,7 @@ def test_a_lead_counts_the_errors_of_both_parts_twice() -> None:
         winning(replace(lead, gap=0.0), "x: position")
 
 
-def readout(built: Built, off: float, other: float) -> float:
+def read_out(built: Built, off: float, other: float) -> float:
     """The margin for codes +-1 that are `off` off, and last tokens of which one writes `other` into
     the coordinate of the first bit.
     """
@@ -142,16 +153,16 @@ def readout(built: Built, off: float, other: float) -> float:
         field=field,
         parts=np.zeros(1, np.int64),
     )
-    return float(prove_readout(built.model, stream))
+    return float(readout(built.model, stream.rows()))
 
 
 @pytest.mark.parametrize(("off", "other", "margin"), [(0.0, 0.0, 2.0), (0.125, 0.0, 1.5)])
 def test_the_margin_counts_both_logits(off: float, other: float, margin: float) -> None:
     """Two bits: logits are off by 2 off each, and codes that differ in one bit lead by 2."""
     built = construct(Eva(n=2, V=4))
-    assert readout(built, off, other) == pytest.approx(margin, abs=1e-5)
+    assert read_out(built, off, other) == pytest.approx(margin, abs=1e-5)
 
 
 def test_every_last_token_counts() -> None:
     """One of two last tokens takes 1/2 from the first answer."""
-    assert readout(construct(Eva(n=2, V=4)), 0.0, -0.5) == pytest.approx(1.5, abs=1e-5)
+    assert read_out(construct(Eva(n=2, V=4)), 0.0, -0.5) == pytest.approx(1.5, abs=1e-5)

@@ -24,7 +24,7 @@ the last token; at any place before the two; and at any place at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -103,23 +103,13 @@ def convolved(weight: Array, x: Seen, what: str, *, activated: bool) -> Seen:
     """Through a convolution of these taps, and silu; taps further back than one token read any
     place, or nothing.
     """
-    kernel = weight.shape[1]
-    arithmetic = x.last.arithmetic
-    taps = [Enclosure.point(weight[:, kernel - 1 - r][None], arithmetic) for r in range(kernel)]
 
     def total(*read: Enclosure) -> Enclosure:
-        some = read[:kernel]
-        rows = max(len(one.mid) for one in some)
-        found = Enclosure.point(np.zeros((rows, len(weight))), arithmetic)
-        for tap, one in zip(taps, some, strict=True):
-            found = add(found, times(tap, one, what), what)
+        found = convolve(weight, read, what)
         return silu(found, what) if activated else found
 
     # before the first token stand zeros
-    any_, old = (
-        y.spanning(np.minimum(y.low, 0.0), np.maximum(y.high, 0.0)) for y in (x.anywhere, x.before)
-    )
-    more = kernel - 1
+    any_, old, more = x.anywhere.or_zero(), x.before.or_zero(), weight.shape[1] - 1
     return Seen(
         total(x.place, *[old] * more),
         # a row at the last token for each thing at the place, which stands one token back
@@ -127,6 +117,16 @@ def convolved(weight: Array, x: Seen, what: str, *, activated: bool) -> Seen:
         total(x.before, *[old] * more),
         total(x.anywhere, *[any_] * more),
     )
+
+
+def convolve(weight: Array, read: Sequence[Enclosure], what: str) -> Enclosure:
+    """What taps make of the tokens that they read, the newest one first."""
+    read = read[: weight.shape[1]]
+    rows = max(len(one.mid) for one in read)
+    found = read[0].like(*np.zeros((2, rows, len(weight))))
+    for tap, one in zip(weight.T[::-1], read, strict=True):
+        found = add(found, times(Enclosure.point(tap[None], one.arithmetic), one, what), what)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from separatrix.core.errors import CheckFailed
-from separatrix.mixers import Mixer
-from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.mla import LatentMixer, MLAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -36,14 +34,12 @@ from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
-    numbers,
-    prove_readout,
+    readout,
     with_sinks,
 )
 from separatrix.proofs.derivations.parts.steps import (
     ROOTS,
     Rotated,
-    Rows,
     Where,
     own_group,
     reciprocal_root,
@@ -72,8 +68,8 @@ class LatentHead(Head):
     def assumes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*super().assumes, ROOTS)))
 
-    def keys(self, rows: Enclosure, places: Where, where: str) -> Enclosure:
-        what = f"{where}, k"
+    def keys(self, rows: Enclosure, places: Where = None) -> Enclosure:
+        what = f"{self.where}, k"
         latents = times(linear(rows, self.latent, what=what), self.factor, what)
         written = linear(latents, self.k, what=what)
         # <q W, c> has two sums of these products where <q, W c> has one
@@ -84,15 +80,14 @@ class LatentHead(Head):
         written = written.wider(np.where(size == 0, 0.0, more))
         if not len(self.turned):
             return written
-        turned = Rows((linear(rows, self.turned, what=what),), places)
-        (turned_rows,) = self.behind("k", turned, what).parts
+        turned = self.behind("k", linear(rows, self.turned, what=what), places)
         return written.like(
-            np.concatenate([turned_rows.mid, written.mid], 1),
-            np.concatenate([turned_rows.rad, written.rad], 1),
+            np.concatenate([turned.mid, written.mid], 1),
+            np.concatenate([turned.rad, written.rad], 1),
         )
 
-    def values(self, rows: Enclosure, where: str) -> Enclosure:
-        what = f"{where}, v"
+    def values(self, rows: Enclosure) -> Enclosure:
+        what = f"{self.where}, v"
         latents = times(linear(rows, self.latent, what=what), self.factor.hull(), what)
         found = linear(latents, self.v, what=what)
         # one product, before or after the sum over tokens
@@ -127,6 +122,8 @@ def latent_head(stream: Stream, part: Live) -> LatentHead:
         raise CheckFailed(f"{where}, v: its map of the latent adds numbers up")
     turning = mixer.rotation
     head = LatentHead(
+        where=where,
+        place=part.place,
         index=index,
         q=np.concatenate([q[mixer.head_dim :], q[: mixer.head_dim]]),
         k=own(array(mixer.k.weight), "k"),
@@ -155,8 +152,8 @@ def _factor(stream: Stream, latent: Array, what: str) -> Enclosure:
     places = linear(stream.by_place, latent, what=what)
     tokens = linear(stream.by_token, latent, what=what)
     token_s = places.rad.max(0) > _WIDE * places.size.max(0)
-    at_place = squares((places.only(~token_s),))
-    of_token = squares((tokens.only(token_s),)).hull()
+    at_place = squares(places.only(~token_s))
+    of_token = squares(tokens.only(token_s)).hull()
     off = slack(4)
     total = at_place.spanning(
         (at_place.low + of_token.low) * (1 - off), (at_place.high + of_token.high) * (1 + off)
@@ -195,23 +192,13 @@ def derive_chain(
             hop = replace(hop, then=hops[number + 1].part)
         layer, stream = fetch(replace(stream, ends=number == len(hops) - 1), part, hop)
         done.append(layer)
-    return derived(arithmetic, done, prove_readout(model, stream))
-
-
-_HEADS: dict[type[Mixer], Callable[[Stream, Live], Head]] = {
-    FullMixer: lambda stream, part: part.softmax_head(),
-    FoxMixer: lambda stream, part: part.softmax_head(),
-    MLAMixer: latent_head,
-}
-"""Mixers whose heads compare a query with the keys of all tokens."""
+    margin = readout(model, stream.rows(), when="when it was fetched")
+    return derived(arithmetic, done, margin)
 
 
 def head_of(stream: Stream, part: Live) -> Head:
     """The live head of a layer that reads every token. Raises CheckFailed for another layer."""
-    of = _HEADS.get(type(part.mixer))
-    if of is None:
-        raise part.other("full attention")
-    return of(stream, part)
+    return latent_head(stream, part) if type(part.mixer) is MLAMixer else part.softmax_head()
 
 
 def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
@@ -220,9 +207,9 @@ def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     """
     head = head_of(stream, part)
     read = read_one(stream, part, hop, head)
-    fetched = head.written(read.values, stream.at_last(), part.where)
+    fetched = head.written(read.values, stream.at_last())
     anywhere = read.reading.anywhere(stream.by_place.hull())
-    return read.fetched("layers", stream, hop, fetched, anywhere)
+    return read.fetched("layers", stream, part, hop, fetched, anywhere)
 
 
 def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
@@ -230,13 +217,12 @@ def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
     it: every position gets some average of values.
     """
     head = head_of(stream, part)
-    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), part.where)
-    numbers(head, keys, part.where, stream.by_place.hull(), stream.at_last())
-    seen = with_sinks(head, head.values(stream.by_place.hull(), part.where))
+    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)))
+    head.numbers(keys, stream.by_place.hull(), stream.at_last())
+    seen = with_sinks(head, head.values(stream.by_place.hull()))
     average = any_average(seen, len(keys.mid) + len(head.rivals), part.where)
-    anywhere = head.written(average, stream.by_place.hull(), part.where)
-    after = stream.after(part, anywhere, anywhere)
-    return fetched._replace(stream=after.stream)
+    anywhere = head.written(average, stream.by_place.hull())
+    return fetched._replace(stream=stream.after(part, anywhere, anywhere))
 
 
 class Read(NamedTuple):
@@ -253,27 +239,25 @@ class Read(NamedTuple):
         self,
         kind: str,
         stream: Stream,
+        part: Live,
         hop: Wanted,
         fetched: Enclosure,
         anywhere: Enclosure,
         **more: Any,
     ) -> Fetched:
         """The hop, once the outputs at the last token and anywhere are known."""
-        part = self.reading.part
         after = stream.after(part, fetched, anywhere, hop.then)
-        left = after.left(part, fetched)
-        return Fetched(self.reading.layer(hop.fetches, left, kind, **more), after.stream)
+        return Fetched(self.reading.layer(hop.fetches, kind, **more), after)
 
 
 def read_one(stream: Stream, part: Live, hop: Wanted, head: Head, *, kept: bool = False) -> Read:
     """One softmax that reads the place asked for. `kept`: what it reads stays in the arithmetic of
     sums. Raises CheckFailed where another key may win.
     """
-    where = part.where
-    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
-    queries = Queries.of(head, hop, stream, where)
-    values = head.values(stream.by_token, where)
+    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)))
+    queries = Queries.of(head, hop, stream)
+    values = head.values(stream.by_token)
     values = values.summed() if kept else values
-    reading = Reading.won(part, head, queries, keys, hop, values.hull())
-    numbers(head, keys, where, stream.by_place.hull(), stream.at_last())
+    reading = Reading.won(head, queries, keys, hop, values.hull())
+    head.numbers(keys, stream.by_place.hull(), stream.at_last())
     return Read(reading, reading.read(values.rows(slice(0, hop.values))), queries, keys)

@@ -41,7 +41,7 @@ from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, we
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
-from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, hull, linear, stacked
+from separatrix.proofs.machine import Array, Enclosure, Scores, hull, linear, stacked
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Heads:
         weights = weights_of(mixer, part.where, *(PARAMETERS if options else ()))
         return cls(
             [
-                replace(weights.head(index), steps=steps(mixer, index, part.where))
+                replace(weights.head(index, part), steps=steps(mixer, index, part.where))
                 for index in weights.live
             ],
             array(mixer.o.weight),
@@ -268,13 +268,13 @@ def looking_back(
     found: list[Back] = []
     for head in heads.each:
         turned = at if head.steps else None
-        last = head.asked(by_place.rows(at[-1:]), at[-1:], part.where)
-        keys = head.keys(by_place, at, part.where)
+        last = head.asked(by_place.rows(at[-1:]), at[-1:])
+        keys = head.keys(by_place, at)
         offset = int(at[-1] - (last.mid @ keys.mid.T).argmax())
         wanted = np.maximum(at - offset, 0)
-        reading = Reading.each(part, head, by_place, by_place, wanted, fetches, places=turned)
-        average = reading.read(head.values(contents, part.where))
-        given = head.given(average, contents.hull(), part.where)
+        reading = Reading.each(head, by_place, by_place, wanted, fetches, places=turned)
+        average = reading.read(head.values(contents))
+        given = head.given(average, contents.hull())
         found.append(Back(head.index, offset, reading, given))
     return sorted(found, key=lambda one: one.offset)
 
@@ -331,11 +331,6 @@ class Numbered:
         return stacked(*self.each)
 
     @property
-    def rows(self) -> Enclosure:
-        """The same, and that of none, if there is one."""
-        return self.digits if self.none is None else stacked(self.digits, self.none)
-
-    @property
     def absent(self) -> Enclosure:
         """What a token without a number holds."""
         assert self.none is not None
@@ -372,10 +367,9 @@ class Numbered:
         return reduce(Enclosure.within, rest, first)
 
 
-def moved(part: Live, fetched: Numbered, at: Enclosure) -> tuple[Numbered, Numbered]:
-    """Tokens within `at` (one row) once these are added, and behind the MLP."""
-    mixed = fetched.mapped(lambda rows: add(at.repeated(len(rows.mid)), rows, RESIDUAL))
-    return mixed, mixed.mapped(part.after_mlp)
+def moved(part: Live, fetched: Numbered, at: Enclosure) -> Numbered:
+    """Tokens within `at` (one row) behind a layer that adds these."""
+    return fetched.mapped(lambda rows: part.after(at.repeated(len(rows.mid)), rows))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.base.recurrent import SHORTEST_LENGTH
 from separatrix.proofs.balls import exp_bounds, sigmoid_bounds, softplus_bounds
 from separatrix.proofs.derivations.parts.steps import no_longer, reciprocal_root, squares
-from separatrix.proofs.machine import Array, Enclosure, limited, roundings, slack, times
+from separatrix.proofs.machine import Array, Enclosure, limited, relu, roundings, slack, times
 
 _MOST = 2.0**60
 """The most that an argument may be; beyond, its exponential would be of no use."""
@@ -124,7 +124,7 @@ def unit(x: Enclosure, what: str) -> Enclosure:
 
 def normed(x: Enclosure, epsilon: float, what: str) -> Enclosure:
     """Each row divided by the root of the mean of its squares, with epsilon under the root."""
-    factor = reciprocal_root(squares((x,)), x.mid.shape[1], what, epsilon)
+    factor = reciprocal_root(squares(x), x.mid.shape[1], what, epsilon)
     return times(no_longer(x, factor, x.mid.shape[1]), factor, what)
 
 
@@ -133,7 +133,7 @@ def features(name: str, x: Enclosure) -> Enclosure:
     if name == "identity":
         return x
     if name == "relu":
-        return x.spanning(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
+        return relu(x)
     if name == "taylor":
         return _taylor(x)
     return _elu(x)

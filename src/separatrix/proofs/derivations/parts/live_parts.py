@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import UnionType
 from typing import NamedTuple
@@ -21,9 +21,8 @@ from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.plugins import OwnMixer
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, Where, steps
-from separatrix.proofs.entries import Left
-from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, linear, mlp
+from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Step, Where, steps
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, linear, mlp
 from separatrix.stacks.mechanisms import Mechanism
 
 MATRICES = ("q.weight", "k.weight", "v.weight", "o.weight")
@@ -34,12 +33,16 @@ def array(tensor: torch.Tensor) -> Array:
     return tensor.detach().numpy().astype(np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Head:
     """The one live head of a mixer, and its number: q, k (head_dim, width), v (value_dim, width),
     o (width, value_dim); and the options that act between these maps, in order.
     """
 
+    where: str
+    """For messages."""
+    place: tuple[int, int]
+    """Of the mixer."""
     index: int
     q: Array
     k: Array
@@ -47,23 +50,33 @@ class Head:
     o: Array
     steps: tuple[Step, ...] = ()
 
-    def behind(self, kind: Kind, rows: Rows, what: str) -> Rows:
-        """Mapped queries, keys or values behind the options."""
+    def behind(self, kind: Kind, rows: Enclosure, places: Where = None) -> Enclosure:
+        """Mapped queries, keys or values of tokens at these places behind the options."""
         for step in self.steps:
-            rows = step.mapped(kind, rows, what)
+            rows = step.mapped(kind, rows, places, f"{self.where}, {kind}")
         return rows
 
-    def keys(self, rows: Enclosure, places: Where, where: str) -> Enclosure:
-        """Keys of rows of the stream that stand at these places."""
-        return self._alone("k", self.k, rows, places, f"{where}, k")
+    def mapped(self, kind: Kind, rows: Enclosure, places: Where = None) -> Enclosure:
+        """Queries, keys or values of rows of the stream that stand at these places."""
+        weight = {"q": self.q, "k": self.k, "v": self.v}[kind]
+        return self.behind(kind, linear(rows, weight, what=f"{self.where}, {kind}"), places)
 
-    def asked(self, rows: Enclosure, places: Where, where: str) -> Enclosure:
-        """Queries of rows of the stream that stand at these places."""
-        return self._alone("q", self.q, rows, places, f"{where}, q")
+    def keys(self, rows: Enclosure, places: Where = None) -> Enclosure:
+        return self.mapped("k", rows, places)
 
-    def values(self, rows: Enclosure, where: str) -> Enclosure:
-        """Values of rows of the stream."""
-        return self._alone("v", self.v, rows, None, f"{where}, v")
+    def asked(self, rows: Enclosure, places: Where = None) -> Enclosure:
+        return self.mapped("q", rows, places)
+
+    def values(self, rows: Enclosure) -> Enclosure:
+        return self.mapped("v", rows)
+
+    def numbers(self, keys: Enclosure, *asking: Enclosure) -> None:
+        """Raises CheckFailed unless every score of tokens within these rows is a number: infinity
+        less infinity is none.
+        """
+        for rows in asking:
+            queries = self.asked(rows)
+            Scores(keys, queries.used, f"{self.where}, scores").errors(queries)
 
     @property
     def value_numbers(self) -> int:
@@ -75,31 +88,20 @@ class Head:
         """Scores of further keys of a value of 0, which every query meets."""
         return [step.rival for step in self.steps if step.rival is not None]
 
-    def given(self, y: Enclosure, x: Enclosure, where: str) -> Enclosure:
+    def given(self, y: Enclosure, x: Enclosure) -> Enclosure:
         """Averages y, of tokens within x (one row), behind the options."""
         for step in self.steps:
-            y = step.given(y, x, where)
+            y = step.given(y, x, self.where)
         return y
 
-    def written(self, y: Enclosure, x: Enclosure, where: str) -> Enclosure:
+    def written(self, y: Enclosure, x: Enclosure) -> Enclosure:
         """What averages y, of tokens within x (one row), add to the stream."""
-        return linear(self.given(y, x, where), self.o, what=f"{where}, o")
+        return linear(self.given(y, x), self.o, what=f"{self.where}, o")
 
     @property
     def assumes(self) -> tuple[str, ...]:
         """What the options take for granted of the arithmetic, beyond what every proof does."""
         return tuple(dict.fromkeys(step.assumes for step in self.steps if step.assumes))
-
-    def _alone(
-        self,
-        kind: Kind,
-        weight: Array,
-        rows: Enclosure,
-        places: Where,
-        what: str,
-    ) -> Enclosure:
-        (found,) = self.behind(kind, Rows((linear(rows, weight, what=what),), places), what).parts
-        return found
 
 
 @dataclass(frozen=True)
@@ -159,17 +161,18 @@ class Live:
     def other(self, wanted: str) -> CheckFailed:
         """The error for another mixer than the proof is about."""
         return CheckFailed(
-            f"layer {self.layer + 1}: {self.mixer.mechanism.name} is used where the proof is about"
-            f" {wanted}"
+            f"{self.where}: {self.mixer.mechanism.name} is used where the proof is about {wanted}"
         )
 
     def _one(self, *evaluated: str) -> Head:
         weights = weights_of(self.mixer, self.where, *evaluated)
-        return weights.head(weights.only(self.where))
+        return weights.head(weights.only(self.where), self)
 
     @property
     def weights(self) -> tuple[Array, Array, Array, Array]:
-        """Of the MLP, where there is one."""
+        """Of the MLP. Raises CheckFailed where there is none."""
+        if not self.mlp:
+            raise CheckFailed(f"{self.where}: an MLP is a part of this construction")
         names = ("up.weight", "up.bias", "down.weight", "down.bias")
         up, up_bias, down, down_bias = (self.mlp[name] for name in names)
         return up, up_bias, down, down_bias
@@ -185,55 +188,6 @@ class Live:
         if not self.mlp:
             return rows
         return add(rows, mlp(rows, self.weights, what=f"{self.where}, MLP"), RESIDUAL)
-
-    def room(self, *before: Enclosure) -> float:
-        """How much further every number may move, from anywhere within rows before the MLP, until
-        a hidden unit switches that is open or closed for sure; 0 where none is.
-        """
-        if not self.mlp:
-            return 0.0
-        up, bias, _, _ = self.weights
-        reach = np.abs(up).sum(1)
-        found = np.inf
-        for rows in before:
-            hidden = linear(rows, up, bias, what=f"{self.where}, MLP")
-            sure = np.maximum(hidden.low, -hidden.high)[:, reach > 0] / reach[reach > 0]
-            found = min(found, float(sure[sure > 0].min(initial=np.inf)))
-        return found if np.isfinite(found) else 0.0
-
-    def left(
-        self,
-        fetched: Sequence[Enclosure],
-        before: Sequence[Enclosure],
-        after: Sequence[Enclosure],
-        *,
-        every: bool = True,
-    ) -> Left:
-        """How far off what is fetched may be, and what the MLP makes of it: rows before and behind
-        it. Without `every` some numbers fetched may be anything, and are off by 1/4 or more. Raises
-        CheckFailed where the MLP does not clean what is fetched.
-        """
-        most = np.inf if every else 0.25
-        error = max(float(x.rad[x.rad < most].max(initial=0.0)) for x in fetched)
-        # from wherever a number is that is not off at all
-        still = [
-            rows.like(rows.mid, np.where(x.used & (rows.rad < most), 0.0, rows.rad))
-            for x, rows in zip(fetched, before, strict=True)
-        ]
-        room = self.room(*still)
-        if not self.mlp or (every and error >= room):
-            raise CheckFailed(
-                f"{self.where}: what is fetched may be {error:g} off, and the MLP is constant only"
-                f" within {room:g}: use a smaller n"
-            )
-        _, _, down, bias = self.weights
-        own = (down.any(1) | (bias != 0.0)) & ~np.any([x.used for x in fetched], 0)
-        rest = [rows.rad[:, own] for rows in after]
-        return Left(
-            fetch_error=error,
-            threshold=room,
-            clean_error=max(float(rad[rad < most].max(initial=0.0)) for rad in rest),
-        )
 
 
 class Weights(NamedTuple):
@@ -260,10 +214,11 @@ class Weights(NamedTuple):
         """The part (updates, dim, width) of q, k or v that a head uses."""
         return matrix[:, head // (self.o.shape[1] // matrix.shape[1])]
 
-    def head(self, index: int) -> Head:
+    def head(self, index: int, part: Live) -> Head:
         """A head with one update."""
         (q,), (k,), (v,) = (self.own(matrix, index) for matrix in (self.q, self.k, self.v))
-        return Head(index, q, k, v, self.o[:, index])
+        o, where, place = self.o[:, index], part.where, part.place
+        return Head(where=where, place=place, index=index, q=q, k=k, v=v, o=o)
 
 
 def weights_of(mixer: Mixer, where: str, *evaluated: str, updates: int = 1) -> Weights:
@@ -326,11 +281,16 @@ def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
             raise CheckFailed(
                 f"layer {layer + 1}: two mixers write; a construction uses one per layer"
             )
-        for _, m in parts:
-            if (not used or m is not used[0][1]) and not _all_zero(m):
+        idle: list[tuple[str, nn.Module]] = [
+            (m.mechanism.name, m) for _, m in parts if not used or m is not used[0][1]
+        ]
+        if not used and block.mlp is not None:
+            idle.append(("its MLP", block.mlp))
+        for name, module in idle:
+            if not _all_zero(module):
                 raise CheckFailed(
-                    f"layer {layer + 1}: {m.mechanism.name} is not part of the construction, but"
-                    " its parameters are not all zero"
+                    f"layer {layer + 1}: {name} is not part of the construction, but its"
+                    " parameters are not all zero"
                 )
         if used:
             mlp = (
@@ -339,11 +299,6 @@ def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
                 else {name: array(tensor) for name, tensor in block.mlp.named_parameters()}
             )
             live.append(Live(layer, used[0][0], used[0][1], mlp))
-        elif block.mlp is not None and not _all_zero(block.mlp):
-            raise CheckFailed(
-                f"layer {layer + 1}: its MLP is not part of the construction, but its parameters"
-                " are not all zero"
-            )
     return live
 
 

@@ -10,27 +10,27 @@ dimension i lacks at least |q_i| (high_i - low_i). So over all rivals
 
 which the key that differs in that dimension alone attains, where there is one. Keys that no query
 asks for, such as that of the last token, score at most the sum of the better of their extremes in
-each dimension; a few of them are scored one by one.
+each dimension.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.derivations.parts.live_parts import Head
-from separatrix.proofs.derivations.parts.steps import Rows
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import Array, Enclosure, Scores, linear
+from separatrix.proofs.machine import Array, Enclosure, Scores
 
 Places = NDArray[np.int64]
-KeyOf = Callable[[Places], Places]
 _CHUNK = 1 << 20
+_ROWS = 1 << 14
+"""Queries that are looked at together, at most."""
 _TABLE = 1 << 24
 """Scores that are compared one by one, even where the keys are codes."""
 _LOWEST = -(2.0**500)
@@ -77,45 +77,52 @@ class Lead:
     """The other key where it is smallest."""
 
 
+class _Some(NamedTuple):
+    """Some queries, their parts, and the keys that they ask for."""
+
+    parts: Places
+    queries: Enclosure
+    keys: Places
+
+
 @dataclass(frozen=True)
 class Queries:
-    """Every query of one hop: a row of `of_token` plus a row of `of_field` (., head_dim)."""
+    """Every query of one hop: of each kind of last tokens, beside each value fetched before."""
 
-    parts: NDArray[np.int64]
-    """Of the last token, for each row of `of_token`."""
-    of_token: Enclosure
-    of_field: Enclosure
-    first: Places
-    """For each row of `of_token`, the first row of `of_field` that may stand beside it."""
+    parts: Places
+    """Of the last token, for each kind of them."""
     values: int
-    """How many rows from there on may."""
+    """How many values may have been fetched before."""
+    asked: Callable[[Places, Places], Enclosure]
+    """Queries of these kinds beside these values, row by row."""
+    every: Enclosure
+    """One row: any query."""
 
     @classmethod
-    def of(cls, head: Head, hop: Wanted, stream: Stream, where: str) -> Queries:
-        """Last tokens with one query that ask for one place count once."""
-        what = f"{where}, q"
-        token = linear(stream.last, head.q, what=what, beside=stream.field)
-        value = linear(stream.field, head.q, what=what, beside=stream.last)
-        last = np.array([len(stream.by_place.mid) - 1])
-        token, value = head.behind("q", Rows((token, value), last), what).parts
+    def of(cls, head: Head, hop: Wanted, stream: Stream) -> Queries:
+        """Last tokens of which queries read the same, and that ask for one place, count once."""
+        at = np.array([len(stream.by_place.mid) - 1])
         first = np.arange(len(hop.part))
         # rows that differ in their part need not be sorted
         parts = np.sort(hop.part)
         if (parts[1:] == parts[:-1]).any():
-            table = np.concatenate([token.mid, token.rad, hop.part[:, None]], 1)
+            last = stream.last.columns((head.q != 0.0).any(0))
+            table = np.concatenate([last.mid, last.rad, hop.part[:, None]], 1)
             _, first = np.unique(table, axis=0, return_index=True)
-        values = len(value.mid) // len(stream.parts)
-        at = np.zeros(len(first), np.int64)
+        values = len(stream.field.mid) // len(stream.parts)
+        start = np.zeros(len(first), np.int64)
         if len(stream.parts) > 1:
-            at = np.searchsorted(stream.parts, hop.part[first]) * values
-        return cls(hop.part[first], token.rows(first), value, at, values)
+            start = np.searchsorted(stream.parts, hop.part[first]) * values
+
+        def asked(kind: Places, value: Places) -> Enclosure:
+            return head.asked(stream.beside(first[kind], start[kind] + value), at)
+
+        return cls(hop.part[first], values, asked, head.asked(stream.at_last(), at))
 
     @classmethod
     def alone(cls, rows: Enclosure) -> Queries:
         """A query for each row, which is its own part, where nothing was fetched before."""
-        every = np.arange(len(rows.mid))
-        nothing = Enclosure.point(np.zeros((1, rows.mid.shape[1])), rows.arithmetic)
-        return cls(every, rows, nothing, 0 * every, 1)
+        return cls(np.arange(len(rows.mid)), 1, lambda row, _: rows.rows(row), rows.hull())
 
     @property
     def count(self) -> int:
@@ -123,27 +130,17 @@ class Queries:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """Dimensions in which some query is not 0."""
-        return self.of_token.used | self.of_field.used
+        """Dimensions in which some query may not be 0."""
+        return self.every.used
 
-    def lead(
-        self,
-        scores: Scores,
-        hop: Wanted,
-        key_of: KeyOf | None = None,
-        *,
-        causal: bool = False,
-    ) -> Lead | None:
-        """The smallest lead of the key that holds the place asked for; None where none is asked.
-
-        `key_of` says which key a place has (default: its own), -1 for none. Where there are very
-        many scores the keys must be codes: CheckFailed otherwise. `causal`: parts are the places of
-        queries, which see no key behind their own.
+    def lead(self, scores: Scores, hop: Wanted, *, causal: bool = False) -> Lead | None:
+        """The smallest lead of the key that holds the place asked for (-1: none is asked for); None
+        where no query asks. Where there are very many scores the keys must be codes: CheckFailed
+        otherwise. `causal`: parts are the places of queries, which see no key behind their own.
         """
-        scores = scores.of(self.of_token, self.of_field)
         keys = len(scores.keys.mid)
         if self.count * keys > _TABLE:
-            found = self._by_codes(scores, hop, key_of)
+            found = self._by_codes(scores, hop)
             if found is not None:
                 return found
         if self.count * keys > _MOST:
@@ -152,84 +149,93 @@ class Queries:
                 " one by one, and the keys are no codes"
             )
 
-        def leads(part: Places, field: Places, key: Places) -> Array:
-            table = _of_some(scores, self.of_token, part)
-            # exact zeros where nothing was fetched before
-            if self.of_field.used.any():
-                table += _of_some(scores, self.of_field, field)
-            row = np.arange(len(key))
-            right = table[row, key]
-            table[row, key] = -np.inf
+        def leads(some: _Some, more: Array | float = 0.0) -> Array:
+            table = scores.centres(some.queries) + more
+            row = np.arange(len(table))
+            right = table[row, some.keys]
+            table[row, some.keys] = -np.inf
             if causal:
-                table[np.arange(keys) > self.parts[part][:, None]] = -np.inf
+                table[np.arange(keys) > some.parts[:, None]] = -np.inf
             # a key that is seen alone leads by more than any score
             return right - table.max(1, initial=_LOWEST)
 
+        def closer(some: _Some) -> Array:
+            """Less what each query may be off by, as its own key differs from another."""
+            loose = np.zeros((len(some.keys), keys))
+            for dim in np.flatnonzero(some.queries.rad.any(0)):
+                right, off = scores.keys.mid[:, dim], some.queries.rad[:, dim, None]
+                loose += off * np.abs(right[some.keys, None] - right)
+            return leads(some, loose * (1 + 2.0**-40))
+
         # all scores of all queries at once may not fit in memory
-        return self._least(scores, self._asked(hop, key_of, max(1, _CHUNK // max(1, keys))), leads)
+        rows = _CHUNK // max(1, keys)
+        found = self._least(scores, self._asking(hop, rows), leads)
+        if found is not None and found.least <= 0 < found.gap and self.count * keys <= _TABLE:
+            near = self._least(scores, self._asking(hop, rows), closer, apart=True)
+            assert near is not None
+            return replace(near, gap=found.gap)
+        return found
 
     def lowest(self, scores: Scores, hop: Wanted) -> float:
         """At or below every score of the key that holds the place asked for, as computed."""
         least = np.inf
-        rows = max(1, _CHUNK // scores.keys.mid.shape[1])
-        token_errors = scores.errors(self.of_token)
-        value_errors = scores.errors(self.of_field)
-        for part, field, key in self._asked(hop, None, rows):
-            query = self.of_token.mid[part] + self.of_field.mid[field]
-            right = (query * scores.keys.mid[key]).sum(1)
+        for some in self._asking(hop):
+            own = scores.keys.rows(some.keys)
+            right = (some.queries.mid * own.mid).sum(1)
             # errors are enlarged by more than the rounding of these sums
-            off = (token_errors[part] + value_errors[field]) * (1 + 2.0**-40)
+            off = scores.of(some.queries).errors(some.queries, own) + 2.0**-40 * np.abs(right)
             least = min(least, float((right - off).min()))
         return least
 
-    def _by_codes(self, scores: Scores, hop: Wanted, key_of: KeyOf | None) -> Lead | None:
+    def _by_codes(self, scores: Scores, hop: Wanted) -> Lead | None:
         """The same from codes; None where the keys are none, or where that gives no lead."""
-        rows = _CHUNK // max(1, scores.keys.mid.shape[1])
         asked = np.zeros(len(scores.keys.mid), np.bool_)
-        for _, _, key in self._asked(hop, key_of, rows):
-            asked[key] = True
+        for _, _, keys in self._places(hop, _ROWS):
+            asked[keys] = True
         codes = Codes.of(scores.keys.mid, asked, self.used) if asked.any() else None
         if codes is None:
             return None
 
-        def leads(part: Places, field: Places, key: Places) -> Array:
-            found = codes.leads(self.of_token.mid[part] + self.of_field.mid[field], key)
-            return np.zeros(len(key)) if found is None else found
+        def leads(some: _Some) -> Array:
+            found = codes.leads(some.queries.mid, some.keys)
+            return np.zeros(len(some.keys)) if found is None else found
 
-        found = self._least(scores, self._asked(hop, key_of, rows), leads)
+        found = self._least(scores, self._asking(hop), leads)
         return found if found is not None and found.least > 0 else None
 
-    def _asked(
-        self, hop: Wanted, key_of: KeyOf | None, rows: int
-    ) -> Iterator[tuple[Places, Places, Places]]:
-        """Queries that ask for a key, so many at once: their rows of `of_token` and `of_field`, and
-        the keys.
-        """
+    def _places(self, hop: Wanted, rows: int) -> Iterator[tuple[Places, Places, Places]]:
+        """Queries that ask for a key, so many at once: their kinds and values, and the keys."""
         for start in range(0, self.count, rows):
             every = np.arange(start, min(start + rows, self.count))
-            part, value = np.divmod(every, self.values)
-            place = np.asarray(hop.place(self.parts[part], value))
-            key = place if key_of is None else key_of(place)
+            kind, value = np.divmod(every, self.values)
+            key = np.asarray(hop.place(self.parts[kind], value))
             asked = key >= 0
             if asked.any():
-                field = self.first[part] + value
-                yield part[asked], field[asked], key[asked]
+                yield kind[asked], value[asked], key[asked]
+
+    def _asking(self, hop: Wanted, rows: int = _ROWS) -> Iterator[_Some]:
+        for kind, value, key in self._places(hop, max(1, min(rows, _ROWS))):
+            yield _Some(self.parts[kind], self.asked(kind, value), key)
 
     def _least(
         self,
         scores: Scores,
-        queries: Iterator[tuple[Places, Places, Places]],
-        leads: Callable[[Places, Places, Places], Array],
+        queries: Iterator[_Some],
+        leads: Callable[[_Some], Array],
+        *,
+        apart: bool = False,
     ) -> Lead | None:
-        """The smallest of the leads of all these queries."""
-        token_errors = scores.errors(self.of_token)
-        value_errors = scores.errors(self.of_field)
+        """The smallest of the leads of all these queries. `apart`: leads are less what queries may
+        be off by, so that roundings alone are left.
+        """
         least = gap = np.inf
         error = 0.0
-        closest: tuple[int, int, int] | None = None
-        for part, field, key in queries:
-            lead = leads(part, field, key)
-            off = token_errors[part] + value_errors[field]
+        closest: tuple[Enclosure, int] | None = None
+        for some in queries:
+            lead, rows = leads(some), some.queries
+            # sizes say nothing of the digits of what is within them
+            exact = scores if apart else scores.of(rows)
+            off = exact.errors(rows.like(rows.size, 0 * rows.size) if apart else rows)
             # the last term: our own subtractions
             computed = lead - 2 * off * (1 + 2.0**-40) - np.abs(lead) * 2.0**-50
             gap = min(gap, float(lead.min()))
@@ -237,20 +243,13 @@ class Queries:
             worst = int(computed.argmin())
             if closest is None or computed[worst] < least:
                 least = float(computed[worst])
-                closest = int(part[worst]), int(field[worst]), int(key[worst])
+                closest = some.queries.rows(slice(worst, worst + 1)), int(some.keys[worst])
         if closest is None:
             return None
-        token, field, right = closest
-        row = scores.centres(self.of_token.rows(slice(token, token + 1)))[0]
-        row = row + scores.centres(self.of_field.rows(slice(field, field + 1)))[0]
+        query, right = closest
+        row = scores.centres(query)[0]
         row[right] = -np.inf
         return Lead(gap, error, least, int(row.argmax()))
-
-
-def _of_some(scores: Scores, rows: Enclosure, some: Places) -> Array:
-    """Centres of the scores of some of the rows, each computed once."""
-    each, at = np.unique(some, return_inverse=True)
-    return scores.centres(rows.rows(each))[at]
 
 
 def winning(lead: Lead | None, what: str) -> Lead:
@@ -281,8 +280,6 @@ def must_tie(queries: Enclosure, keys: Enclosure, where: str) -> None:
         raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
 
 
-_FEW = 64
-"""Keys never asked for that are scored one by one."""
 _MOST_DIMENSIONS = 62
 """Bits of one integer that tells keys apart."""
 
@@ -296,8 +293,6 @@ class Codes:
     high: Array
     apart: NDArray[np.int64]
     """The dimensions that tell the keys asked for apart."""
-    others: Array
-    """Keys never asked for, where they are few."""
     least: Array
     most: Array
     """Extremes of each dimension over the keys never asked for."""
@@ -319,10 +314,8 @@ class Codes:
         if (numbers[1:] == numbers[:-1]).any():
             return None
         rest = keys[~asked]
-        few = rest if len(rest) <= _FEW else rest[:0]
-        return cls(
-            keys, low, high, apart, few, rest.min(0, initial=np.inf), rest.max(0, initial=-np.inf)
-        )
+        ends = rest.min(0, initial=np.inf), rest.max(0, initial=-np.inf)
+        return cls(keys, low, high, apart, *ends)
 
     def leads(self, queries: Array, right: NDArray[np.int64]) -> Array | None:
         """A lower bound of each query's lead of its right key, by number, over all others; None
@@ -336,10 +329,7 @@ class Codes:
             return None
         losses = np.abs(queries[:, self.apart]) * (self.high - self.low)[self.apart]
         lead = losses.min(1, initial=np.inf)
-        score = (queries * own).sum(1)
-        if len(self.others):
-            return np.minimum(lead, score - (queries @ self.others.T).max(1))
         if np.isfinite(self.most).all():
             rival = np.where(queries > 0, queries * self.most, queries * self.least).sum(1)
-            return np.minimum(lead, score - rival)
+            return np.minimum(lead, (queries * own).sum(1) - rival)
         return lead

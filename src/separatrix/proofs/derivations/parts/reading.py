@@ -16,10 +16,9 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Layer
-from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
+from separatrix.proofs.derivations.parts.live_parts import Head, array
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
-from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.entries import Left, entry
+from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     Array,
     Enclosure,
@@ -40,7 +39,6 @@ CHUNK = 1 << 20
 class Reading:
     """What the head reads, and what it adds to the stream."""
 
-    part: Live
     head: Head
     lead: Lead
     """The smallest of the keys that are asked for."""
@@ -58,7 +56,6 @@ class Reading:
     @classmethod
     def of(
         cls,
-        part: Live,
         head: Head,
         lead: Lead,
         seen: Enclosure,
@@ -76,11 +73,10 @@ class Reading:
             over = Fraction(-np.inf if lowest is None else lowest()) - Fraction(score)
             if over <= 0:
                 raise CheckFailed(
-                    f"{part.where}: its sink scores no less than the key the task asks for"
+                    f"{head.where}: its sink scores no less than the key the task asks for"
                 )
             mass += off_target(1, over, seen.arithmetic)
         return cls(
-            part=part,
             head=head,
             lead=lead,
             mass=mass,
@@ -94,7 +90,6 @@ class Reading:
     @classmethod
     def won(
         cls,
-        part: Live,
         head: Head,
         queries: Queries,
         keys: Enclosure,
@@ -104,9 +99,8 @@ class Reading:
         causal: bool = False,
     ) -> Reading:
         """Where each query asks for one of the keys. Raises CheckFailed where another may win."""
-        scores = Scores(keys, queries.used, f"{part.where}, scores")
+        scores = Scores(keys, queries.used, f"{head.where}, scores")
         return cls.of(
-            part,
             head,
             winning(queries.lead(scores, hop, causal=causal), f"{hop.fetches}: position"),
             seen,
@@ -119,7 +113,6 @@ class Reading:
     @classmethod
     def each(
         cls,
-        part: Live,
         head: Head,
         rows: Enclosure,
         asking: Enclosure,
@@ -131,18 +124,17 @@ class Reading:
         """The same where every row of the stream that asks has one key that wins, of these rows.
         `places`: where rows stand, first to last, of which none sees those behind it.
         """
-        where = part.where
-        keys = head.keys(rows, places, where)
+        keys = head.keys(rows, places)
         # queries of which nothing is asked have scores, too, and these must be numbers
-        numbers(head, keys, where, rows.hull())
-        queries = Queries.alone(head.asked(asking, places, where))
-        seen = head.values(rows, where).hull()
+        head.numbers(keys, rows.hull())
+        queries = Queries.alone(head.asked(asking, places))
+        seen = head.values(rows).hull()
         hop = Wanted.each(fetches, wanted)
-        return cls.won(part, head, queries, keys, hop, seen, causal=places is not None)
+        return cls.won(head, queries, keys, hop, seen, causal=places is not None)
 
     def read(self, values: Enclosure) -> Enclosure:
         """The average where the key asked for has one of these values, a row for each."""
-        return averaged(values, self.seen, self.count, self.mass, self.part.where)
+        return averaged(values, self.seen, self.count, self.mass, self.head.where)
 
     def grouped(self, values: Enclosure) -> Enclosure:
         """The average where any number of keys, all of values within a row of these, win alike.
@@ -151,28 +143,25 @@ class Reading:
         by twice their mass at most.
         """
         moved = 2 * above(self.mass) * self.seen.size * (1 + 2.0**-40)
-        where = self.part.where
+        where = self.head.where
         return averaged(values.wider(moved), self.seen, self.count, Fraction(0), where)
 
     def anything(self) -> Enclosure:
         """The average whatever is asked for, one row."""
-        return any_average(self.seen, self.count, self.part.where)
+        return any_average(self.seen, self.count, self.head.where)
 
     def written(self, values: Enclosure, at: Enclosure) -> Enclosure:
         """What is added to the stream at tokens within `at` (one row)."""
-        return self.head.written(self.read(values), at, self.part.where)
+        return self.head.written(self.read(values), at)
 
     def anywhere(self, at: Enclosure) -> Enclosure:
         """The same, whatever is asked for."""
-        return self.head.written(self.anything(), at, self.part.where)
+        return self.head.written(self.anything(), at)
 
-    def layer(
-        self, fetches: str, left: Left | None = None, kind: str = "layers", **more: Any
-    ) -> Layer:
+    def layer(self, fetches: str, kind: str = "layers", **more: Any) -> Layer:
         """The proof of the layer, with these entries more."""
         said = entry(
-            self.part.place,
-            left,
+            self.head.place,
             fetches=fetches,
             queries=self.queries,
             keys=self.keys,
@@ -200,16 +189,7 @@ def with_sinks(head: Head, seen: Enclosure) -> Enclosure:
     """The values that keys and sinks have, whose value is 0."""
     if not head.rivals:
         return seen
-    return seen.spanning(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
-
-
-def numbers(head: Head, keys: Enclosure, where: str, *asking: Enclosure) -> None:
-    """Raises CheckFailed unless every score of tokens within these rows is a number: infinity less
-    infinity is none.
-    """
-    for rows in asking:
-        queries = head.asked(rows, None, where)
-        Scores(keys, queries.used, f"{where}, scores").errors(queries)
+    return seen.or_zero()
 
 
 def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:
@@ -275,21 +255,19 @@ def logit_leads(model: Model, rows: Enclosure, answers: int | NDArray[np.int64])
     return leads(logits, answers)
 
 
-def lead_of(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Fraction:
-    """The smallest over all rows."""
-    return Fraction(float(logit_leads(model, rows, answers).min()))
-
-
 def readout(
     model: Model,
     rows: Enclosure,
+    answers: int | NDArray[np.int64] | None = None,
     when: str = "where it is due",
-    answers: NDArray[np.int64] | None = None,
 ) -> Fraction:
-    """The smallest lead where each row holds what is left of one of the answers, in their order
-    unless told. Raises CheckFailed where another logit may be as large.
+    """The smallest lead where each row holds what is left of its answer; of all answers in their
+    order, unless told. Raises CheckFailed where another logit may be as large.
     """
-    due = np.arange(len(rows.mid)) if answers is None else answers
+    due = np.arange(model.config.answers) if answers is None else answers
+    if not isinstance(due, int) and len(due) != len(rows.mid):
+        raise CheckFailed(f"{len(rows.mid)} values are fetched, but there are {len(due)} answers")
+    due = np.broadcast_to(due, len(rows.mid))
     least = 2.0**126  # one answer alone has no rival
     count = max(1, CHUNK // model.config.answers)
     for start in range(0, len(rows.mid), count):
@@ -300,13 +278,3 @@ def readout(
             raise CheckFailed(f"answer {due[start + worst]} has not the largest logit {when}")
         least = min(least, float(leads[worst]))
     return Fraction(least)
-
-
-def prove_readout(model: Model, stream: Stream) -> Fraction:
-    """The same whatever the last token; row v of the field is what the last hop leaves for the
-    value v, which is the answer.
-    """
-    values, answers = len(stream.field.mid), model.config.answers
-    if values != answers:
-        raise CheckFailed(f"{values} values are fetched last, but there are {answers} answers")
-    return readout(model, stream.rows(), "when it was fetched")

@@ -77,7 +77,7 @@ from separatrix.proofs.derivations.parts.gates import (
     unit,
 )
 from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.derivations.parts.steps import Rotated, Rows, Where, own_group
+from separatrix.proofs.derivations.parts.steps import Rotated, Where, own_group
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Enclosure, limited, linear
 
@@ -155,12 +155,8 @@ def _retnet(head: Maps) -> Written:
 
     def turned(x: Seen) -> Seen:
         places: list[Where] = [np.array([head.tokens - 2]), np.array([head.tokens - 1]), None, None]
-        return Seen(
-            *(
-                rotated.mapped("k", Rows((rows,), at), head.where).parts[0]
-                for rows, at in zip(x, places, strict=True)
-            )
-        )
+        turns = zip(x, places, strict=True)
+        return Seen(*(rotated.mapped("k", rows, at, head.where) for rows, at in turns))
 
     return replace(
         found,

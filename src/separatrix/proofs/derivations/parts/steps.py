@@ -1,8 +1,5 @@
 """What may stand between the maps of a softmax head and its scores, and between its average and the
 output map: short convolution, QK-norm, rotation, sink, output gate. One small evaluator per option.
-
-Rows of queries are sums of two parts (stream.py): a row of one and a row of the other add up, and a
-radius that is a share of sizes holds for the sum when each part gets its own.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import EPSILON
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.full import FoxMixer
-from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.circle import MOST_PLACES, trig_off, turned
 from separatrix.proofs.machine import (
@@ -27,7 +23,6 @@ from separatrix.proofs.machine import (
     Enclosure,
     limited,
     linear,
-    one,
     roundings,
     slack,
     times,
@@ -50,37 +45,15 @@ of a query and a key only what is between them counts (turning.py).
 """
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Numbers of tokens that add up of parts, at these places."""
-
-    parts: tuple[Enclosure, ...]
-    places: Where
-
-    @property
-    def alone(self) -> bool:
-        """Whether no number is a sum of two that are not 0, so that each is rounded by itself."""
-        return sum(bool(x.used.any()) for x in self.parts) <= 1
-
-    def times(self, factor: Enclosure, what: str) -> Rows:
-        """Every number times a factor, stored."""
-        arithmetic = factor.arithmetic
-        if not self.alone:
-            return Rows(tuple(times(x, factor, what) for x in self.parts), self.places)
-        inner = factor.summed()
-        found = (times(x.summed(), inner, what).stored_in(arithmetic) for x in self.parts)
-        return Rows(tuple(found), self.places)
-
-
 class Step:
     """One option of a head. What it does not touch it leaves as it is."""
 
     assumes: str = ""
     """What is assumed of the arithmetic beyond what every proof says."""
 
-    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
-        """Queries, keys or values behind it."""
-        return rows
+    def mapped(self, kind: Kind, x: Enclosure, places: Where, what: str) -> Enclosure:
+        """Queries, keys or values behind it, of tokens at these places."""
+        return x
 
     @property
     def rival(self) -> float | None:
@@ -113,12 +86,12 @@ class Convolved(Step):
             taps[kind] = own_group(block.reshape(heads, -1), head, mixer.heads, "its convolution")
         return cls(taps)
 
-    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+    def mapped(self, kind: Kind, x: Enclosure, places: Where, what: str) -> Enclosure:
         taps = self.taps[kind]
         # products with 0 and 1, and sums with 0, are exact
         if np.isin(taps, (0.0, 1.0)).all():
-            return Rows(tuple(x.like(x.mid * taps, x.rad * taps) for x in rows.parts), rows.places)
-        return rows.times(Enclosure.point(taps[None], rows.parts[0].arithmetic), what)
+            return x.like(x.mid * taps, x.rad * taps)
+        return _stored_product(x, Enclosure.point(taps[None], x.arithmetic), what)
 
 
 @dataclass(frozen=True)
@@ -147,14 +120,13 @@ class Normed(Step):
             count[kind] = mixer.head_dim * (heads if norm.whole else 1)
         return cls(weights, count)
 
-    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+    def mapped(self, kind: Kind, x: Enclosure, places: Where, what: str) -> Enclosure:
         if kind == "v":
-            return rows
-        factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
+            return x
+        factor = reciprocal_root(squares(x), self.count[kind], what)
         weight = Enclosure.point(self.weights[kind][None], factor.arithmetic)
-        if len(rows.parts) == 1:
-            rows = Rows((no_longer(rows.parts[0], factor, self.count[kind]),), rows.places)
-        return rows.times(factor, what).times(weight, what)
+        scaled = _stored_product(no_longer(x, factor, self.count[kind]), factor, what)
+        return _stored_product(scaled, weight, what)
 
 
 @dataclass(frozen=True)
@@ -168,27 +140,17 @@ class Rotated(Step):
     def of(cls, mixer: SoftmaxMixer, head: int) -> Rotated | None:
         return None if mixer.rotation is None else cls(mixer.rotation)
 
-    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
-        if kind == "v":
-            return rows
-        alone = rows.alone
-        turned = (self._turn(kind, x, rows.places, what, alone=alone) for x in rows.parts)
-        return Rows(tuple(turned), rows.places)
-
-    def _turn(
-        self, kind: Kind, x: Enclosure, places: Where, what: str, *, alone: bool
-    ) -> Enclosure:
+    def mapped(self, kind: Kind, x: Enclosure, places: Where, what: str) -> Enclosure:
         arithmetic = x.arithmetic
         half = self.rotation.dims // 2
         turning = np.arange(x.mid.shape[1]) < 2 * half
-        if not x.used[turning].any():
+        if kind == "v" or not x.used[turning].any():
             return x
         first, second = (x.columns(np.arange(start, start + half)) for start in (0, half))
         size = (first.size + second.size) * (1 + slack(4))
         limited(size, what, arithmetic)
-        # two products and a sum; parts of a sum are stored together
+        # two products and a sum
         units = 4 * float(arithmetic.summed) + slack(4)
-        units += 0.0 if alone else one(arithmetic)
         known = isinstance(places, np.ndarray)
         off = trig_off(arithmetic, int(places.max()) if known else MOST_PLACES)
         loose = (units + off) * size + 8 * arithmetic.summed_tiny + arithmetic.tiny
@@ -196,8 +158,7 @@ class Rotated(Step):
         reach = np.where(size == 0, 0.0, (size + loose) * (1 + 2.0**-40))
         if isinstance(places, str):
             sums = float(roundings(x.mid.shape[1], x.summed().arithmetic)) if kind == "q" else 0.0
-            found = _unturned(first, second, loose, sums, alone=alone)
-            alone = False
+            found = _unturned(first, second, loose, sums)
         elif places is None:
             found = [(np.zeros_like(reach), reach)] * 2
         else:
@@ -215,7 +176,7 @@ class Rotated(Step):
             ]
         mids, rads = zip(*found, strict=True)
         pairs = x.like(np.concatenate(mids, 1), np.concatenate(rads, 1))
-        pairs = pairs.stored() if alone else pairs
+        pairs = pairs if isinstance(places, str) else pairs.stored()
         return x.like(
             np.concatenate([pairs.mid, x.mid[:, 2 * half :]], 1),
             np.concatenate([pairs.rad, x.rad[:, 2 * half :]], 1),
@@ -223,7 +184,7 @@ class Rotated(Step):
 
 
 def _unturned(
-    first: Enclosure, second: Enclosure, loose: Array, sums: float, *, alone: bool
+    first: Enclosure, second: Enclosure, loose: Array, sums: float
 ) -> list[tuple[Array, Array]]:
     """Pairs before they are turned, with all that is rounded after it, which is as long in one
     frame as in another. `loose`: how far a number may be from its turned one; `sums`: what a score
@@ -232,7 +193,7 @@ def _unturned(
     arithmetic = first.arithmetic
     long = np.sqrt(first.size**2 + second.size**2) * (1 + 2.0**-40)
     error = 2 * loose + first.rad + second.rad + (sums + 2.0**-44 * bool(sums)) * long
-    if alone and arithmetic.narrowed:
+    if arithmetic.narrowed:
         error = error + float(arithmetic.stored) * (long + 2 * loose) + 2 * arithmetic.tiny
     none = long == 0
     error = np.where(none, 0.0, error * (1 + 2.0**-40))
@@ -333,6 +294,13 @@ def steps(mixer: SoftmaxMixer, head: int, where: str) -> tuple[Step, ...]:
     return tuple(step for step in made if step is not None)
 
 
+def _stored_product(x: Enclosure, factor: Enclosure, what: str) -> Enclosure:
+    """Every number times a factor, which is rounded to one number of the format where it is told so
+    closely.
+    """
+    return times(x.summed(), factor.summed(), what).stored_in(x.arithmetic)
+
+
 def own_group(table: Array, head: int, heads: int, what: str) -> Array:
     """A head's entry of a table of heads, or of groups that heads share. Raises CheckFailed where
     another entry is not zero.
@@ -343,34 +311,12 @@ def own_group(table: Array, head: int, heads: int, what: str) -> Array:
     return table[used]
 
 
-def squares(parts: tuple[Enclosure, ...]) -> Enclosure:
-    """The sum of the squares of each row; of sums of rows, one row for all of them."""
-    arithmetic = parts[0].arithmetic
-    if len(parts) == 1:
-        return _squared(parts[0].least, parts[0].size, arithmetic)
-    a, b = parts
-    both = a.used & b.used
-    # of numbers in one part only every row has its own sum, and all rows lie between two of these
-    alone = [squares((part.only(~both),)).hull() for part in parts]
-    a, b = a.only(both), b.only(both)
-    # |a| - |b| and |a| + |b| are the least and the most of a sum
-    least = np.maximum(a.least.min(0) - b.size.max(0), b.least.min(0) - a.size.max(0))
-    most = (a.size.max(0) + b.size.max(0))[None]
-    crossed = _squared(np.maximum(least, 0.0)[None], most, arithmetic)
-    off = 1 + slack(4)
-    every = (*alone, crossed)
-    low = np.sum([part.low for part in every], axis=0)
-    high = np.sum([part.high for part in every], axis=0)
-    return a.spanning(low / off, high * off)
-
-
-def _squared(low: Array, high: Array, arithmetic: Arithmetic) -> Enclosure:
-    """The sums of the squares of rows of numbers between these, none negative."""
-    off = slack(low.shape[1])
-    return Enclosure.between(
+def squares(x: Enclosure) -> Enclosure:
+    """The sum of the squares of each row."""
+    low, high, off = x.least, x.size, slack(x.mid.shape[1])
+    return x.spanning(
         (low * low).sum(1, keepdims=True) * (1 - off),
         (high * high).sum(1, keepdims=True) * (1 + off),
-        arithmetic,
     )
 
 

@@ -15,7 +15,6 @@ holds is exactly 0 in the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from numpy.typing import NDArray
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, mlp, stacked
 
 Some = NDArray[np.int64] | slice
@@ -42,10 +40,6 @@ class Embedded:
         """At so many positions."""
         tables = array(model.embed.weight), array(model.position.weight)[:length]
         return cls(*(Enclosure.point(table, arithmetic) for table in tables))
-
-    def columns(self, some: NDArray[np.bool_]) -> Embedded:
-        """The same in these coordinates alone."""
-        return Embedded(self.embed.columns(some), self.position.columns(some))
 
     def tokens(self, ids: Some = slice(None), places: Some = slice(None)) -> Enclosure:
         """A row for each of these ids, at any of these places."""
@@ -123,12 +117,14 @@ class Stream:
         """
         return self._beside(self.last.rows(tokens).hull(), self.field)
 
-    def beside(self, tokens: Some, value: int) -> Enclosure:
-        """A row for each of these last tokens, where this value was fetched before."""
-        return self._beside(self.last.rows(tokens), self.field.rows(slice(value, value + 1)))
+    def beside(self, tokens: Some, values: Some) -> Enclosure:
+        """A row for each of these last tokens, where this value, or that one, was fetched before:
+        by rows of `field`.
+        """
+        return self._beside(self.last.rows(tokens), self.field.rows(values))
 
     def _beside(self, last: Enclosure, field: Enclosure) -> Enclosure:
-        """Rows of both views, of which one is a single row."""
+        """Rows of both views, of which one may be a single row."""
         held = self.field.used
         return last.like(np.where(held, field.mid, last.mid), np.where(held, field.rad, last.rad))
 
@@ -138,7 +134,7 @@ class Stream:
         fetched: Enclosure,
         anywhere: Enclosure,
         then: NDArray[np.int64] | None = None,
-    ) -> After:
+    ) -> Stream:
         """The stream after a layer that adds a row of `fetched` at the last position, as its value
         is, and anything within `anywhere` (one row) at the others. `then`: the part of each last
         token that the next hop asks with.
@@ -165,14 +161,13 @@ class Stream:
                 other = mlp(places.hull(), part.weights, what=what)
                 places = add(places, other, RESIDUAL)
                 tokens = add(tokens, other, RESIDUAL)
-        stream = Stream(
+        return Stream(
             by_place=places,
             by_token=tokens,
             last=base.only(~written),
             field=after.only(written),
             parts=parts,
         )
-        return After(stream, mixed, after)
 
 
 def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -184,18 +179,3 @@ def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArr
     differs = (base.mid != base.mid[:1]).any(0) | (base.rad != base.rad[:1]).any(0)
     reads = (part.mlp["up.weight"] != 0.0).any(0)
     return np.unique(then) if bool((differs & reads).any()) else np.zeros(1, np.int64)
-
-
-class After(NamedTuple):
-    """The stream after a layer, and rows of the last position before and behind its MLP."""
-
-    stream: Stream
-    before: Enclosure
-    behind: Enclosure
-
-    def left(self, part: Live, fetched: Enclosure) -> Left:
-        """How far off a fetch and what the MLP made of it may be. Raises CheckFailed where the MLP
-        does not clean it.
-        """
-        rows = fetched.rows(np.arange(len(self.before.mid)) % len(fetched.mid))
-        return part.left([rows], [self.before], [self.behind])
