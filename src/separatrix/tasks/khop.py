@@ -12,8 +12,6 @@ from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 
-__all__ = ["path", "with_end", "with_pair"]
-
 
 def path(
     start: Tokens, end: Tokens, V: int, k: int, rng: np.random.Generator

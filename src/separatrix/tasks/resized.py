@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from separatrix.core.errors import SeparatrixError, SizeError, SpecError
+from separatrix.core.errors import SizeError, SpecError
 from separatrix.tasks.base.described import read_sizes
 from separatrix.tasks.base.task import PLAIN, Task
 from separatrix.tasks.questions.base import Questions
@@ -29,8 +29,7 @@ def resized(task: Task, text: str) -> Resized:
     Raises SpecError for a text of another form, UnknownNameError or SizeError for sizes that the
     task does not have, and SizeError where a model of the one cannot read the other.
     """
-    sizes = _read(task, text)
-    other = task.with_sizes(sizes)
+    other = task.with_sizes(_read(task, text))
     own = task.sizes()
     new = other.sizes()
     if "shift" in own:
@@ -39,9 +38,8 @@ def resized(task: Task, text: str) -> Resized:
     changed = {name: value for name, value in new.items() if own.get(name) != value}
     if not changed:
         raise SizeError(f"'{text[:60]}' leaves {task.spec} as it is; name a size that differs")
-    trouble = unreadable(other, task)
-    if trouble:
-        raise SizeError(f"'{text[:60]}': {trouble}{_remedy(task, sizes)}")
+    if trouble := unreadable(other, task):
+        raise SizeError(f"'{text[:60]}': {trouble}")
     return Resized(other, ",".join(f"{name}={value}" for name, value in changed.items()))
 
 
@@ -80,32 +78,6 @@ def _read(task: Task, text: str) -> dict[str, Any]:
                 " and the shift, can change"
             )
     return sizes
-
-
-def _remedy(task: Task, sizes: Mapping[str, Any]) -> str:
-    for name in sizes:
-        kept = {size: value for size, value in sizes.items() if size != name}
-        if kept and name in task.sizes() and _reads(task, kept):
-            return f"; leave {name} as it is ({name}={task.sizes()[name]})"
-    for name, value in task.sizes().items():
-        if type(value) is int and name not in sizes:
-            for larger in sorted(set(sizes.values())):
-                trained = _tried(task, {name: larger})
-                if trained is not None and larger > value and _reads(trained, sizes):
-                    return f"; train on {trained.spec} ({name}={larger}), which has the same ids"
-    return ""
-
-
-def _reads(task: Task, sizes: Mapping[str, Any]) -> bool:
-    other = _tried(task, sizes)
-    return other is not None and unreadable(other, task) is None
-
-
-def _tried(task: Task, sizes: Mapping[str, Any]) -> Task | None:
-    try:
-        return task.with_sizes(dict(sizes))
-    except SeparatrixError:
-        return None
 
 
 MOST_TEXTS = 64

@@ -349,9 +349,6 @@ class Functions(Composition, Task):
         return (seen * share_of_the_mode(seen, N) + Fraction(N - seen, N)) / N
 
 
-__all__ = ["LARGEST_PROMPT", "MOST_STEPS", "SeqComp"]
-
-
 class SeqComp(Functions):
     """L-SeqComp: compose L functions that stand in the prompt, the one needed first standing last.
 

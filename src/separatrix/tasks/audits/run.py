@@ -29,7 +29,7 @@ from separatrix.tasks.audits.rows import (
     largest_above,
 )
 from separatrix.tasks.audits.shortcuts import SHORTCUTS, shortcut
-from separatrix.tasks.base.described import name_of
+from separatrix.tasks.base.described import name_of, require
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.distinct import one_of
 from separatrix.tasks.measured import stated
@@ -56,6 +56,9 @@ class Subject:
     note: str = ""
 
 
+_NOT_PROMISED = "promises nothing about shortcuts; the levels are those of the task without it"
+
+
 def of_tokens(task: Task) -> Subject:
     """Prompts as they are, or cut at a uniform place. Raises SpecError for a chain of thought."""
     if task.stepwise:
@@ -65,6 +68,7 @@ def of_tokens(task: Task) -> Subject:
         )
 
     shift = getattr(task, "shift", PLAIN)
+    promised = shift == PLAIN
 
     def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
         tokens, targets = task.sample(instances, rng)
@@ -82,15 +86,8 @@ def of_tokens(task: Task) -> Subject:
         level=lambda probe: max(stated(task, probe) or Fraction(1), task.chance),
         draw=draw,
         shortcuts={name: shortcut(name, task) for name in task.shortcuts},
-        promised=shift == PLAIN,
-        note=(
-            ""
-            if shift == PLAIN
-            else (
-                f"shift={shift} promises nothing about shortcuts; the levels are those of the task"
-                " without it"
-            )
-        ),
+        promised=promised,
+        note="" if promised else f"shift={shift} {_NOT_PROMISED}",
     )
 
 
@@ -299,13 +296,9 @@ def _check_different(task: Subject, prompts: Prompts) -> None:
 
 
 def _check(task: Subject, seed: int, fitted: int, tested: int) -> None:
-    for name, value, low in (
-        ("seed", seed, 0),
-        ("fitted", fitted, LEAST),
-        ("tested", tested, LEAST),
-    ):
-        if type(value) is not int or value < low:
-            raise SizeError(f"audit: {name} is {value!r}; it must be an integer of at least {low}")
+    require("audit", "seed", seed, 0, (1 << 64) - 1)
+    for name, value in (("fitted", fitted), ("tested", tested)):
+        require("audit", name, value, LEAST, MOST_TOKENS)
     if task.answers > MOST_ANSWERS:
         raise SizeError(
             f"{task.spec}: {task.answers:,} answers are too many to audit; choose a size with at"

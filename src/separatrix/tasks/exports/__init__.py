@@ -18,6 +18,7 @@ from separatrix.core.errors import MissingExtraError, SizeError, SpecError, Unkn
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.folder import checksum, checksums, new_folder
 from separatrix.tasks import Task
+from separatrix.tasks.base.described import require
 from separatrix.tasks.exports import harness
 from separatrix.tasks.exports.card import METADATA, metadata, write_dataset, write_json, write_lines
 from separatrix.tasks.exports.job import SPLITS, Job, Progress
@@ -96,8 +97,7 @@ def export(
     """
     if format not in FORMATS:
         raise UnknownNameError.of("format", str(format), FORMATS, where=" to export to")
-    if type(seed) is not int or not 0 <= seed < 2**64:
-        raise SizeError(f"the seed is {seed!r}; it must be an integer from 0 to 2^64-1 (--seed)")
+    require("an export", "seed", seed, 0, (1 << 64) - 1)
     chosen = FORMATS[format]
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
@@ -131,11 +131,7 @@ def rows_of(format: Format, given: Mapping[str, int]) -> dict[str, int]:
     for name, count in given.items():
         if name not in SPLITS:
             raise UnknownNameError.of("split", str(name), SPLITS)
-        if type(count) is not int or count < 0:
-            raise SizeError(
-                f"{name} is {count!r}; a split has an integer number of rows, at least 0 (--rows"
-                f" {name}=N)"
-            )
+        require("an export", f"--rows {name}", count, 0, LARGEST_EXPORT)
     rows = {name: given.get(name, format.rows[name]) for name in SPLITS}
     if not any(rows.values()):
         raise SizeError(
@@ -158,8 +154,7 @@ def _check_size(job: Job) -> None:
             f"{job.source.task.spec}: a row has more than 2^24 tokens; choose smaller sizes"
         )
     if length * rows > LARGEST_EXPORT:
-        most = f"at most {LARGEST_EXPORT // length:,} rows in all (--rows)"
         raise SizeError(
             f"{job.source.task.spec}: {rows:,} rows of {length:,} tokens are more than 2^32 tokens;"
-            f" ask for {most}"
+            f" ask for at most {LARGEST_EXPORT // length:,} rows in all (--rows)"
         )

@@ -253,15 +253,6 @@ def _lines(rows: Rows) -> Iterator[str]:
     )
 
 
-_SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-)
-
-
 def write_dataset(job: Job, folder: Path) -> None:
     """Parquet files and README.md, as `datasets.load_dataset(folder)` reads them."""
     import pyarrow.parquet as pq
@@ -328,9 +319,6 @@ def _front(job: Job) -> dict[str, Any]:
         "license": "apache-2.0",
         "task_categories": ["text-generation"],
         "tags": ["separatrix", "synthetic"],
-        "size_categories": [
-            next((name for bound, name in _SIZES if job.rows < bound), "10M<n<100M")
-        ],
         "configs": [
             {
                 "config_name": "default",

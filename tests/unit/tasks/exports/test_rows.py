@@ -212,7 +212,7 @@ def test_progress_ends_with_all_rows(tmp_path: Path) -> None:
             "unknown format 'json'",
         ),
         ({"splits": {"tset": 1}}, UnknownNameError, "unknown split 'tset'."),
-        ({"splits": {"train": -1}}, SizeError, r"train is -1; .* at least 0 \(--rows"),
+        ({"splits": {"train": -1}}, SizeError, "--rows train is -1"),
         ({"splits": {"train": True}}, SizeError, "train is True"),
         (
             {"splits": {"train": 0, "validation": 0, "test": 0}},
@@ -224,8 +224,8 @@ def test_progress_ends_with_all_rows(tmp_path: Path) -> None:
             SizeError,
             "--rows test=N",
         ),
-        ({"seed": -1}, SizeError, r"the seed is -1; .* from 0 .*\(--seed\)"),
-        ({"seed": 2**64}, SizeError, "the seed is"),
+        ({"seed": -1}, SizeError, "seed is -1"),
+        ({"seed": 2**64}, SizeError, "seed is"),
         (
             {"task": Eva(n=10**9)},
             SizeError,
