@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from separatrix.core.progress import bar
 from separatrix.tasks import Batch, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.rows import BOUND
+from separatrix.tasks.audits.run import BOUND
 
 TASKS = (
     "eva:n=12,V=4",

@@ -20,7 +20,7 @@ from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.progress import Advance, bar
 from separatrix.tasks import PLAIN, TASKS, parse_any_task
 from separatrix.tasks.audits import BOUND, accuracies
-from separatrix.tasks.audits.rows import standard_error
+from separatrix.tasks.audits.run import standard_error
 from separatrix.tasks.measured import measured, stated
 from separatrix.tasks.text import TEXT_TASKS
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from separatrix.cli.report import mechanisms, tasks
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.tasks.audits.probes import PROBE, words_of
-from separatrix.tasks.audits.rows import standard_error
+from separatrix.tasks.audits.run import standard_error
 from separatrix.tasks.audits.shortcuts import SHORTCUTS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

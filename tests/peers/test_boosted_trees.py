@@ -12,8 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from separatrix.tasks import PROBES, TASKS, parse_any_task
 from separatrix.tasks.audits.probes import MOST_IDS, counted, frequent
-from separatrix.tasks.audits.rows import above
-from separatrix.tasks.audits.run import Subject, subject_of
+from separatrix.tasks.audits.run import Subject, above, subject_of
 from separatrix.tasks.text import TEXT_TASKS
 
 BOUND = 3.0

@@ -48,12 +48,12 @@ from separatrix.tasks.audits.probes import (
     shifted,
 )
 from separatrix.tasks.audits.probes import table as most_frequent
-from separatrix.tasks.audits.rows import (
+from separatrix.tasks.audits.run import (
+    _tokens,
     above,
     largest_above,
     standard_error,
 )
-from separatrix.tasks.audits.run import _tokens
 from separatrix.tasks.text import TEXT_TASKS, TextItem, parse_text_task
 
 Ints = NDArray[np.int64]

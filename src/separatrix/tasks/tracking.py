@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise, permutations
 from math import comb, factorial, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from flint import fmpz
 
@@ -252,21 +252,12 @@ class Product(Composition, Task):
     def _laid(self, meaning: str, classes: Exact, kept: str) -> Layout:
         """Two runs: one factor is another one; in a group no product stays the same."""
         ids = {meaning: classes.value}
-        last = f"p({self.elements.k - 1})" if self.elements else ""
-        told = f"A permutation p is written as the arrangement [p(0),...,{last}]."
-        spelling = told if last else ""
-        runs = TwoRuns.halves(self.n)
-        return Layout(
-            self.n,
-            ids,
-            ids,
-            self.n - 1,
-            classes,
-            runs=runs,
-            steps=self.n,
-            spelling=spelling,
-            grows=Growth(kept, 2),
-        )
+        spelling = ""
+        if self.elements:
+            last = self.elements.k - 1
+            spelling = f"A permutation p is written as the arrangement [p(0),...,p({last})]."
+        told: dict[str, Any] = {"spelling": spelling, "grows": Growth(kept, 2), "steps": self.n}
+        return Layout(self.n, ids, ids, self.n - 1, classes, None, TwoRuns.halves(self.n), **told)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))

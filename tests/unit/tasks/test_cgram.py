@@ -10,7 +10,7 @@ import pytest
 from separatrix.core.errors import SizeError
 from separatrix.tasks import CGram, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.rows import above
+from separatrix.tasks.audits.run import above
 from separatrix.tasks.audits.shortcuts import near_misses
 
 

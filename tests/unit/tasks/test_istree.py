@@ -19,7 +19,7 @@ from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.numbers.binomials import Partitions
 from separatrix.tasks import IsTree
 from separatrix.tasks.audits.probes import best_column
-from separatrix.tasks.audits.rows import above
+from separatrix.tasks.audits.run import above
 from separatrix.tasks.audits.shortcuts import regressed
 from separatrix.tasks.istree import grown, joined
 

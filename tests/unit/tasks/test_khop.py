@@ -16,7 +16,7 @@ from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import KHop, Thought, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.rows import above
+from separatrix.tasks.audits.run import above
 from separatrix.tasks.audits.shortcuts import walks
 from separatrix.tasks.khop import path
 from separatrix.theory.judge import judge

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from separatrix.tasks.questions.base import Questions as Questions
-from separatrix.tasks.questions.compositions import Starts
-from separatrix.tasks.questions.lookups import Arguments, Keys, Sums
+from separatrix.tasks.questions.lookups import Arguments, Keys, Starts, Sums
 from separatrix.tasks.questions.places import Counted, Hops, Prefixes
 
-# A kind of task that takes several questions is one file here and one of these lines.
+# A kind of task that takes several questions is a class here and one of these lines.
 QUESTIONS: dict[str, type[Questions]] = {
     "eva": Arguments,
     "recall": Keys,

@@ -43,14 +43,9 @@ class Relation:
         """Whether the subject stands before the object in the fact."""
         return self.fact.index("{s}") < self.fact.index("{o}")
 
-    @cached_property
-    def _pieces(self) -> tuple[str, str, str]:
-        before, between, after = self.sentence.split(HOLE)
-        return before, between, after
-
     def tell(self, subject: str, object: str) -> str:
         """The fact about these two names."""
-        before, between, after = self._pieces
+        before, between, after = self.sentence.split(HOLE)
         first, second = (subject, object) if self.subject_first else (object, subject)
         return f"{before}{first}{between}{second}{after}"
 
