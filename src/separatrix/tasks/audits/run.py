@@ -422,7 +422,6 @@ def _probed(
 
 
 def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
-    """The most frequent answer against chance."""
     return Row(
         probe=ANSWERS,
         sees="nothing: is any answer more frequent than stated",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
+from separatrix import tasks
 from separatrix.core.numbers.lazy import Bools, Floats, np
-from separatrix.tasks import Copying, Questions, Task
 from separatrix.tasks.audits.probes import (
     Guess,
     Learner,
@@ -25,22 +25,6 @@ from separatrix.tasks.state_recall import exchanged
 from separatrix.tasks.tracking import inversions
 
 if TYPE_CHECKING:
-    from separatrix.tasks import (
-        CGram,
-        Disjointness,
-        Dyck,
-        Equality,
-        FuzzyRecall,
-        IsTree,
-        KHop,
-        Neighbour,
-        Permutation,
-        Recall,
-        SelectiveCopying,
-        StateRecall,
-        ThreeSum,
-        TwoSum,
-    )
     from separatrix.tasks.seqcomp import Functions
     from separatrix.tasks.text import MultiHop, TextTask
 
@@ -83,12 +67,12 @@ together = _read_by(best_column, regressed)
 """Each column may tell something, and a regression may weigh all against each other."""
 
 
-def shortcut(name: str, task: Task | TextTask) -> Learner[Prompts]:
+def shortcut(name: str, task: tasks.Task | TextTask) -> Learner[Prompts]:
     """A probe that guesses from what a shortcut sees of the prompts of a task."""
     view, learners = VIEWS[name]
 
     def seen(prompts: Prompts) -> Tokens:
-        if isinstance(task, Questions):
+        if isinstance(task, tasks.Questions):
             return view(task.task, task.alone(prompts.front, prompts.back))
         return view(task, prompts.front)
 
@@ -108,7 +92,7 @@ def _latest(found: Bools, values: Tokens) -> Tokens:
 
 
 @one_by_one
-def bits(task: Neighbour, tokens: Tokens) -> Tokens:
+def bits(task: tasks.Neighbour, tokens: Tokens) -> Tokens:
     """The label of the string that agrees with the query in its lowest bits or in its highest, any
     number of them.
     """
@@ -126,7 +110,7 @@ def bits(task: Neighbour, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def first_writes(task: Recall, tokens: Tokens) -> Tokens:
+def first_writes(task: tasks.Recall, tokens: Tokens) -> Tokens:
     """The values written first and second beside the key asked for, and both together."""
     values, keys, query = task.read(tokens)
     found = keys == query[:, None]
@@ -141,7 +125,7 @@ def first_writes(task: Recall, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
+def pointed(task: tasks.StateRecall, tokens: Tokens) -> Tokens:
     """What is pointed to before any swap, after the last one alone, and most often."""
     memory, cells, swaps, asked = task.read(tokens)
     values = np.take_along_axis(memory, cells, axis=1)
@@ -152,7 +136,7 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def walks(task: KHop, tokens: Tokens) -> Tokens:
+def walks(task: tasks.KHop, tokens: Tokens) -> Tokens:
     """The letter most reached by k steps along pairs of neighbours of any age."""
     rows = np.arange(len(tokens))[:, None]
     # V stands before a prompt that is shorter than others, and no step leads there
@@ -167,7 +151,7 @@ def walks(task: KHop, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def near_misses(task: CGram, tokens: Tokens) -> Tokens:
+def near_misses(task: tasks.CGram, tokens: Tokens) -> Tokens:
     """What follows the latest context that has all tokens but one of those asked for."""
     c = task.c
     windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], c, axis=1)
@@ -182,11 +166,11 @@ def near_misses(task: CGram, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
+def expected_place(task: tasks.SelectiveCopying | tasks.Copying, tokens: Tokens) -> Tokens:
     """The value nearest to where the one asked for stands on average."""
     due = (tokens != task.vocabulary).sum(axis=1)
     rows = np.arange(len(tokens))
-    if isinstance(task, Copying):
+    if isinstance(task, tasks.Copying):
         shortest = np.maximum((task.n + 1) // 2, (due - 1) // 2)
         longest = np.minimum(task.n, due - 2)
         tries = [(shortest * (4 - part) + longest * part) // 4 for part in range(5)]
@@ -201,7 +185,7 @@ def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def suffixes(task: FuzzyRecall, tokens: Tokens) -> Tokens:
+def suffixes(task: tasks.FuzzyRecall, tokens: Tokens) -> Tokens:
     """The value of the latest key with the same last tokens: up to three, not all."""
     columns: list[list[int]] = [[] for _ in range(max(1, min(3, task.a - 1)))]
     for row in tokens.tolist():
@@ -275,7 +259,7 @@ _SIGNS = 16
 
 
 @together
-def halves(task: Task, tokens: Tokens) -> Tokens:
+def halves(task: tasks.Task, tokens: Tokens) -> Tokens:
     """Whether two halves have the same bag of r neighbours, r up to log2 n."""
     half = tokens.shape[1] // 2
     columns = []
@@ -289,13 +273,13 @@ def halves(task: Task, tokens: Tokens) -> Tokens:
 
 
 @together
-def moduli(task: Equality, tokens: Tokens) -> Tokens:
+def moduli(task: tasks.Equality, tokens: Tokens) -> Tokens:
     """Ones at the places of each residue, in either half, modulo what the draw hides."""
     return _at_residues(tokens, range(2, task.hidden_moduli + 1))
 
 
 @together
-def larger_moduli(task: Equality, tokens: Tokens) -> Tokens:
+def larger_moduli(task: tasks.Equality, tokens: Tokens) -> Tokens:
     """The same modulo what it does not hide, up to 16."""
     most = max(_MOST_MODULUS, task.hidden_moduli + 2)
     return _at_residues(tokens, range(task.hidden_moduli + 1, most + 1))
@@ -312,14 +296,14 @@ def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
 
 
 @together
-def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
+def sign_products(task: tasks.Disjointness, tokens: Tokens) -> Tokens:
     """Two sums that one of 16 vectors of signs weighs the two sets to, multiplied."""
     signs = 1 - 2 * np.random.default_rng(0).integers(2, size=(task.n, _SIGNS))
     return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
 
 
 @together
-def parities(task: Permutation, tokens: Tokens) -> Tokens:
+def parities(task: tasks.Permutation, tokens: Tokens) -> Tokens:
     """How often tokens occur modulo 2 and 3, and the sign of a product."""
     # the last one stands where no token does
     odd = np.array([*(inversions(order) % 2 for order in permutations(range(task.k))), 0])
@@ -335,7 +319,7 @@ def _codes(tokens: Tokens, length: int, vocabulary: int) -> Tokens:
 
 
 @together
-def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
+def more_residues(task: tasks.TwoSum | tasks.ThreeSum, tokens: Tokens) -> Tokens:
     """How many sums are right modulo 2, 3, ..., 40: each by itself, and all together."""
     summands = 2 if task.name == "twosum" else 3
     asked = task.form == "query"
@@ -369,7 +353,7 @@ def _sums(often: Tokens, number: int, wanted: Tokens) -> Tokens:
 
 
 @together
-def products(task: Dyck, tokens: Tokens) -> Tokens:
+def products(task: tasks.Dyck, tokens: Tokens) -> Tokens:
     """Two to five brackets in a row that open x..y, less y..x, weighed by place, times the same of
     brackets that close.
     """
@@ -394,7 +378,7 @@ def products(task: Dyck, tokens: Tokens) -> Tokens:
 
 
 @together
-def counters(task: Dyck, tokens: Tokens) -> Tokens:
+def counters(task: tasks.Dyck, tokens: Tokens) -> Tokens:
     """Counters of open brackets, of each kind and in all: extremes, sums, zeros."""
     step = np.where(tokens < task.k, 1, -1)
     depth = np.cumsum(step, axis=1)
@@ -427,14 +411,14 @@ def counters(task: Dyck, tokens: Tokens) -> Tokens:
 
 
 @together
-def leaves(task: IsTree, tokens: Tokens) -> Tokens:
+def leaves(task: tasks.IsTree, tokens: Tokens) -> Tokens:
     """How many edges are left when leaves are taken away up to 2 log2 n times."""
     rounds = islice(_without_leaves(task, tokens), 1, 2 * (task.n - 1).bit_length() + 1)
     numbers = [np.bincount(ends[0] // task.n, minlength=len(tokens)) for ends in rounds]
     return np.column_stack(numbers)
 
 
-def _without_leaves(task: IsTree, tokens: Tokens) -> Iterator[Tokens]:
+def _without_leaves(task: tasks.IsTree, tokens: Tokens) -> Iterator[Tokens]:
     """The edges (2, edges) of all graphs, numbered apart; then again and again without leaves."""
     row = task.n * np.arange(len(tokens))[:, None]
     ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))

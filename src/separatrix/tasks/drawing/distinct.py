@@ -134,14 +134,21 @@ def uniform(ids: int, size: tuple[int, ...], rng: np.random.Generator) -> NDArra
 
 
 def distinct(
-    batch: int, number: int, ids: int, rng: np.random.Generator, *, besides: Tokens | None = None
+    batch: int,
+    number: int,
+    ids: int,
+    rng: np.random.Generator,
+    *,
+    besides: Tokens | None = None,
+    slots: int = _SLOTS,
 ) -> Tokens:
     """Shape (batch, number): rows of different numbers from [ids], every ordered row equally
     likely. Needs number <= ids.
 
     `besides` (batch, more) holds numbers that differ within their row and are not to be drawn.
     Where ids are few, the first free entries of uniform permutations, else the first free ones of
-    independent draws.
+    independent draws; of more ids than `slots`, and of few numbers faster, what repeats is drawn
+    again.
     """
     held = np.empty((batch, 0), np.int64) if besides is None else besides
     more = held.shape[1]
@@ -155,8 +162,8 @@ def distinct(
             order = np.take_along_axis(order, free, axis=1)
         return order[:, :number]
     draws = enough_of_uniform(number, ids, more)
-    if ids > _SLOTS or draws is None:
-        return distinct_of_many(batch, number, ids, rng, held)
+    if ids > slots or draws is None:
+        return _distinct_of_many(held, number, ids, rng)
     rows = _SLOTS // ids
     result = np.empty((batch, number), np.int64)
     for start in range(0, batch, rows):
@@ -167,18 +174,13 @@ def distinct(
     return result
 
 
-def distinct_of_many(
-    batch: int, number: int, ids: int, rng: np.random.Generator, held: Tokens | None = None
-) -> Tokens:
-    """Of far more ids than are drawn: those that repeat an earlier entry of their row are drawn
-    again until none does. No step tells free ids apart but by whether they are equal, so exchanging
-    two turns any row of different ones into another that is equally likely.
+def _distinct_of_many(held: Tokens, number: int, ids: int, rng: np.random.Generator) -> Tokens:
+    """Of more ids than there is room for slots: those that repeat an earlier entry of their row are
+    drawn again until none does. No step tells free ids apart but by whether they are equal, so
+    exchanging two turns any row of different ones into another that is equally likely.
     """
-    drawn = rng.integers(ids, size=(batch, number))
-    more = 0
-    if held is not None:
-        drawn = np.concatenate((held, drawn), axis=1)
-        more = held.shape[1]
+    batch, more = held.shape
+    drawn = np.concatenate((held, rng.integers(ids, size=(batch, number))), axis=1)
     rows = np.arange(batch)
     while len(rows):
         row, place = repeated(drawn[rows], ids)

@@ -158,7 +158,6 @@ def write(job: Job, folder: Path) -> None:
 
 
 def _variants(job: Job) -> dict[str, dict[str, Any]]:
-    """The ways to ask, by their names."""
     source = job.source
     name = f"separatrix_{file_name(source.task.spec)}"
     shape = source.shape

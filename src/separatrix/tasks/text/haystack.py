@@ -16,7 +16,7 @@ from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import Ints, NDArray, np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.task import rows_of
-from separatrix.tasks.drawing.distinct import distinct, distinct_of_many, shuffled, smallest
+from separatrix.tasks.drawing.distinct import distinct, shuffled, smallest
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
 from separatrix.tasks.text.names import PATTERN, names
 
@@ -180,8 +180,7 @@ class Haystack(TextTask):
     def _block(self, rows: int, rng: np.random.Generator) -> list[TextItem]:
         """Instances that are drawn together, which takes a third of the time."""
         every = names()
-        few = self.named**2 < len(every)
-        drawn = (distinct_of_many if few else distinct)(rows, self.named, len(every), rng).tolist()
+        drawn = distinct(rows, self.named, len(every), rng, slots=0).tolist()
         orders = shuffled(rows, self.needles, rng).tolist()
         fillers = filler(rows, self.length - TOLD * self.needles, rng)
         # a uniform set of places among as many sentences as the row has

@@ -208,7 +208,6 @@ class MultiHop(TextTask):
         return chain
 
     def _told(self, told: str) -> list[Fact]:
-        """Every sentence as a fact."""
         known = {relation.sentence: relation for relation in _RELATIONS}
         facts = []
         for place, text in enumerate(re.split(r"(?<=\.) ", told), start=1):
