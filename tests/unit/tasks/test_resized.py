@@ -110,8 +110,8 @@ def test_the_words_cover_every_id() -> None:
 @each(
     "spec, text, kind, said",
     [
-        ("eva:n=16", "n=64", SizeError, "one model cannot read both"),
-        ("eva:n=16,V=32", "n=24,V=40", SizeError, "one model cannot read both"),
+        ("eva:n=16", "n=64", SizeError, "ids of"),
+        ("eva:n=16,V=32", "n=24,V=40", SizeError, "ids of"),
         ("parity:n=8", "n=8", SizeError, "leaves parity:n=8 as it is"),
         ("recall:n=8,K=16,V=4", "form=last", SpecError, "that are whole numbers"),
         ("parity:n=8", "", SpecError, "no size is named"),
