@@ -14,6 +14,45 @@ from separatrix.cli.main import run
 
 EVERYWHERE = {"--json", "--import"}
 """One option each, whatever command takes it."""
+BEFORE = {
+    # command of before: (command that has its options now, its options then)
+    "reproduce": ("reproduce", "out quick config seed workers fresh"),
+    "analyze": ("analyze", "context set pattern memory weights batch kv why"),
+    "check-mechanism": ("check-mechanism", "width set tolerance formats"),
+    "audit": ("task", "sizes fitted tested seed"),
+    "compare": ("compare", "context set plot memory weights batch kv why"),
+    "design": (
+        "design",
+        "task context cache base layers readers place reading bounded state window block topk heads"
+        " kv-heads head-dim format state-format plot all",
+    ),
+    "construct": ("construct", "out arch kind format prove formats unproved"),
+    "constructions": ("list", "markdown"),
+    "refute": ("refute", "task budget seed method out"),
+    "verify": ("verify", "budget"),
+    "precision": ("list", "sizes formats bits most tokens seed out"),
+    "sweep": ("train", "store engine workers device address dry-run retry fresh compile"),
+    "experiment": ("list", "scale rows recorded check seed out record"),
+    "experiment NAME": ("train", "store workers device dry-run out"),
+    "trial": (
+        "trial",
+        "task hours seeds steps store engine workers device address dry-run out",
+    ),
+    "train": (
+        "train",
+        "task out seed steps seconds batch optimiser learning-rate weight-decay schedule width"
+        " hidden precision curriculum longer tested formats stop-at plateau device compile fresh",
+    ),
+    "evaluate": ("task", "task tested seed"),
+    "tasks": ("list", "markdown"),
+    "tasks sample": ("task", "number seed"),
+    "tasks export": ("task", "out format train validation test seed tokenizer tokens"),
+    "mechanisms": ("list", "markdown"),
+    "runs list": ("runs", "store sweep status sort limit"),
+    "runs show": ("runs", "store"),
+    "runs export": ("runs", "store sweep status metrics"),
+    "runs summary": ("runs", "store sweep markdown"),
+}
 
 
 def options(command: str) -> set[str]:
@@ -32,6 +71,18 @@ def test_at_most_ninety_options() -> None:
     own = sum(len(options(name) - EVERYWHERE) for name in tree().commands if name != "explore")
     assert own + len(EVERYWHERE) <= 90
     assert options("explore") - EVERYWHERE == {"--context", "--port"}
+
+
+@each("old", BEFORE)
+def test_every_option_of_before_has_a_place_or_is_told_of(
+    old: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, names = BEFORE[old]
+    for option in (f"--{name}" for name in names.split()):
+        if option not in options(command):
+            assert run([command, option]) == 2
+            said = capsys.readouterr().err
+            assert f"{option} is now " in said or f"--set {option[2:].replace('-', '_')}=" in said
 
 
 def test_no_name_of_today_is_a_former_one() -> None:

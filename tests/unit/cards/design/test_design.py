@@ -42,6 +42,7 @@ from separatrix.core.errors import (
     OutputError,
     SeparatrixError,
     SizeError,
+    SpecError,
 )
 from separatrix.core.numbers.accuracy import highest_accuracy, percent
 from separatrix.core.numbers.counts import Power
@@ -407,6 +408,81 @@ OPTIONS: dict[str, Any] = {
     "layers": "2",
     "set": ["heads=1", "head_dim=16"],
 }
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"cache": "2"}, "--cache: '2'"),
+        ({"cache": None}, "Missing option '--cache'"),
+        ({"task": None}, "Missing option '--task'"),
+        ({"task": ["evaa"]}, "you mean 'eva'?"),
+        ({"context": "0"}, "context is 0"),
+        ({"context": "1" + "0" * 30}, "from 1 to 1,000,000,000,000"),
+        ({"context": "10^30"}, "context is '10^30'"),
+        ({"context": "-5"}, "such as 131072 or 128k"),
+        ({"layers": "0"}, "layers: 0; give numbers"),
+        ({"layers": "two"}, "--layers 'two': 'two'"),
+        ({"layers": "4-2"}, "the smaller first"),
+        ({"layers": "9000-9001"}, "20 million"),
+        ({"layers": ""}, "no whole number"),
+        ({"readers": "3"}, "that many layers"),
+        ({"place": "middle"}, "even, start, end"),
+        ({"set": ["heads=0"]}, "heads"),
+        ({"set": ["heads=1,2"]}, "number of heads"),
+        ({"set": ["haeds=1"]}, "you mean 'heads'?"),
+        ({"set": ["state=8", "state=9"]}, "given twice"),
+        ({"set": ["format=bf17"]}, "unknown number format 'bf17'"),
+        ({"base": "qwen4-next"}, "unknown architecture"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(words({**OPTIONS, **changed})) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def words(options: dict[str, Any]) -> list[str]:
+    """A command line with these options; None leaves one out."""
+    given = {
+        name: value if isinstance(value, list) else [value]
+        for name, value in options.items()
+        if value is not None
+    }
+    return ["design", *(f"--{name}={value}" for name, own in given.items() for value in own)]
+
+
+def test_the_command_prints_and_exits(capsys: Capsys) -> None:
+    assert run([*words(OPTIONS), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["tasks"] == ["eva:n=64,V=64"]
+    assert data["proved_sufficient"]
+    assert run(words({**OPTIONS, "cache": "1 byte"})) == 1
+    assert "Nothing fits" in capsys.readouterr().out
+
+
+def test_one_reading_layer_is_asked_for_by_name() -> None:
+    space = space_of(Choices(layers=(2,), reading=("full|gdn",), heads=2, head_dim=8))
+    assert [[part.name for part in layer] for layer in space.readers] == [
+        ["full", "gdn"]
+    ] * 3  # at every state size
+    with pytest.raises(SpecError, match="is no reading layer"):
+        space_of(Choices(reading=("gdn",)))
+
+
+def test_a_budget_and_what_goes_a_little_beyond_it_are_told_apart() -> None:
+    """Seven full layers of 3.5 GiB and a state of half a MiB: 3.5005 GiB are more than 3.5."""
+    full = layers("full(heads=16, kv_heads=8, head_dim=128, format=bf16)")
+    space = Space((8,), full, (layers("gdn(heads=16, head_dim=128, format=bf16)"),), readings=(7,))
+    task = parse_task("eva:n=131072,V=131072")
+    budget = 7 * 131_072 * 2 * 8 * 128 * 16
+    assert budget == 7 * 2**29 * 8
+    found = design([task], context=131_072, cache_bits=budget, space=space)
+    said = " ".join(obstacles(found))
+    assert "--cache 3758620672bytes" in said
 
 
 @pytest.mark.parametrize(
