@@ -56,6 +56,7 @@ SHARED: dict[str, str] = dict(
 TOLD: dict[str, Told] = {}
 """Key of a theorem, "known KEY" of a statement, or "count KEY" -> what is said of it."""
 
+_ELSEWHERE = "step by step in docs/theory.md, under its key"
 _WHEN = {"": (0,), "after thought)": (1,), "also after thought)": (0, 1)}
 
 
@@ -63,7 +64,7 @@ def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
     """A section of the file: its lines, how verdicts are told, and sizes."""
     premises = [line[2:] for line in lines if line.startswith("- ")]
     source, proof = (
-        next(line.removeprefix(label) for line in lines if line.startswith(label))
+        next((line.removeprefix(label) for line in lines if line.startswith(label)), _ELSEWHERE)
         for label in ("Source: ", "Proof: ")
     )
     told = [line.removeprefix("Told: ") for line in lines if line.startswith("Told: ")]
