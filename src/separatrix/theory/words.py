@@ -20,6 +20,11 @@ class Words(NamedTuple):
     """Whether `short` says no more than that nothing is known."""
 
 
+def lack(short: str, more: str = "", *, general: bool = False) -> Words:
+    """What keeps theorems from deciding: in a few words, and what a sentence adds to them."""
+    return Words("", short + more, short, general)
+
+
 WordsByTask = Mapping[str, Words]
 ALL = "all"
 """In place of a task's name: words for any that has none of its own."""

@@ -8,11 +8,12 @@ told by the format beside it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import log, prod
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
@@ -144,23 +145,20 @@ def last_in_turn(task: Task, stack: Architecture, wants: Sequence[Want]) -> list
     return chosen
 
 
-def _none(task: Task, stack: Architecture, want: Want) -> NoReturn:
-    raise cannot_hold(task, stack, _needs(stack, [want]))
+def first_of(task: Task, stack: Architecture, want: Want) -> list[Slot]:
+    """The first layer that serves. Raises SizeError that says what is needed."""
+    found = such(stack, want)[:1]
+    if not found:
+        raise cannot_hold(task, stack, _needs(stack, [want]))
+    return found
 
 
 def _needs(stack: Architecture, wants: Sequence[Want]) -> str:
-    kinds = [want.said.partition(" layer") for want in wants]
-    alike = len({kind for kind, _, _ in kinds}) == 1
-    said = [
-        f"{rest.strip()} ({len(such(stack, want))} of its layers are such)"
-        for want, (_, _, rest) in zip(wants, kinds, strict=True)
-    ]
-    if alike:
-        count = len(wants)
-        each = " and then one ".join(dict.fromkeys(said))
-        return f"{count} {kinds[0][0]} layer{'s' * (count > 1)} {each}"
+    times = Counter(wants)
     return " and behind it ".join(
-        f"a {kind} layer {rest}" for (kind, _, _), rest in zip(kinds, said, strict=True)
+        f"{f'{times[want]} times ' * (times[want] > 1)}a {want.said} ({len(such(stack, want))} of"
+        " its layers are such)"
+        for want in times
     )
 
 
@@ -262,13 +260,14 @@ def _head(part: Full | Fox | Latent) -> Any:
 def plain_wanted(
     keys: int,
     values: int,
+    other: Callable[[Any], bool] = lambda part: True,
     *,
     kind: type[Full | Sparse | Indexed] = Full,
-    other: Callable[[Any], bool] = lambda part: True,
     without: frozenset[str] = frozenset(),
-    said: str = "",
+    more: str = "",
+    no: str = "conv, rope, sink or cap",
 ) -> Want:
-    """A head with no option but those in `without`, so wide, of which `other` is true."""
+    """A head with no option but those in `without`, so wide, of which `other` is true: `more`."""
 
     def holds(part: Mechanism) -> Slot | None:
         if not isinstance(part, kind) or part.altered - without or not other(part):
@@ -276,9 +275,10 @@ def plain_wanted(
         wide = part.head_dim >= keys and part.dv >= values
         return Slot() if wide and in_float32(part) and part.accumulator_bits >= 32 else None
 
-    words = f"{kind.__name__.lower()} layer with head_dim >= {keys}, value_dim >= {values}"
     return Want(
-        holds, said or f"{words}, numbers of at least 32 bits and no conv, rope, sink or cap"
+        holds,
+        f"{kind.__name__.lower()} layer with head_dim >= {keys}, value_dim >= {values}, {more}"
+        f"numbers of at least 32 bits and no {no}",
     )
 
 
@@ -311,27 +311,26 @@ def bits_for(count: int) -> int:
 
 
 def _sparse(task: Eva, stack: Architecture, form: str) -> list[Want]:
-    keys, values = bits_for(task.n) + 1, bits_for(task.V)
     want = plain_wanted(
-        keys,
-        values,
+        bits_for(task.n) + 1,
+        bits_for(task.V),
+        lambda part: part.block & (part.block - 1) == 0,
         kind=Sparse,
-        other=lambda part: part.block & (part.block - 1) == 0,
-        said=f"sparse layer with head_dim >= {keys}, value_dim >= {values}, a block of 2, 4, 8, ..."
-        " tokens, numbers of at least 32 bits, and no conv, rope, window or gates",
+        more="a block of 2, 4, 8, ... tokens, ",
+        no="conv, rope, window or gates",
     )
     return [want]
 
 
 def _indexed(task: Eva, stack: Architecture, form: str) -> list[Want]:
-    keys, values = bits_for(task.n) + 1, bits_for(task.V)
+    keys = bits_for(task.n) + 1
     want = plain_wanted(
         keys,
-        values,
+        bits_for(task.V),
+        lambda part: part.block == 1 and part.index_dim >= keys,
         kind=Indexed,
-        other=lambda part: part.block == 1 and part.index_dim >= keys,
-        said=f"indexed layer with head_dim >= {keys}, value_dim >= {values}, index_dim >= {keys},"
-        " block=1, numbers of at least 32 bits, and no conv or rope",
+        more=f"index_dim >= {keys}, block=1, ",
+        no="conv or rope",
     )
     return [want]
 
@@ -405,38 +404,30 @@ def paired(task: Thought) -> SeqComp:
 
 
 def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Want]:
-    keys, values = encoder_dims(task)
     want = plain_wanted(
-        keys,
-        values,
-        other=lambda part: not part.causal,
+        *encoder_dims(task),
+        lambda part: not part.causal,
         without=frozenset({"causal"}),
-        said=f"full layer with causal=false, head_dim >= {keys}, value_dim >= {values}, numbers of"
-        " at least 32 bits and no other option",
+        more="causal=false, ",
+        no="other option",
     )
     return [want] * (1 + bits_for(task.L + 1))
 
 
 def _khop(task: KHop, stack: Architecture, form: str) -> list[Slot]:
     bits, letters, depth = bits_for(task.n + 1), bits_for(task.V), task.k.bit_length() + 1
-    many = plain_wanted(
+    searching = plain_wanted(
         letters + bits + 1,
         bits + 1,
-        other=lambda part: part.heads >= bits and part.kv == part.heads,
+        lambda part: part.heads >= bits and part.kv == part.heads,
+        more=f"{bits} heads, each with keys of its own, ",
     )
-    searching = such(stack, many)
-    asking = such(stack, plain_wanted(bits + 1, bits + letters))
-    after = [slot for slot in asking if searching and slot.place[0] > searching[0].place[0]]
+    asking = plain_wanted(bits + 1, bits + letters)
+    first, *_ = first_of(task, stack, searching)
+    after = [slot for slot in such(stack, asking) if slot.place[0] > first.place[0]]
     if len(after) < depth - 1:
-        raise cannot_hold(
-            task,
-            stack,
-            f"{depth} full layers, numbers of at least 32 bits and no conv, rope or sink; the first"
-            f" with {bits} heads, each with keys of its own, head_dim >= {letters + bits + 1} and"
-            f" value_dim >= {bits + 1}, the others with head_dim >= {bits + 1} and value_dim >="
-            f" {bits + letters}",
-        )
-    return [searching[0], *after[len(after) - depth + 1 :]]
+        raise cannot_hold(task, stack, _needs(stack, [searching, *[asking] * (depth - 1)]))
+    return [first, *after[len(after) - depth + 1 :]]
 
 
 class Asked(NamedTuple):
@@ -484,11 +475,10 @@ def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
     want = plain_wanted(
         asked.head_dim,
         asked.answer,
-        other=lambda part: part.conv >= 2,
+        lambda part: part.conv >= 2,
         without=frozenset({"conv"}),
-        said="full layer with a convolution to join a key and its value, which are two tokens: conv"
-        f" >= 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
-        " bits and no rope or sink",
+        more="conv >= 2 to join a key and its value, which are two tokens, ",
+        no="rope or sink",
     )
     return [want]
 
@@ -562,15 +552,14 @@ def _turning(task: Task, stack: Architecture, form: str, *, swaps: bool = False)
         f"deltanet, gdn, kda or deltaproduct layer with negative=true, {needs[kind]}, and no conv"
         " or gate, in fp32, bf16 or fp16",
     )
-    return such(stack, want)[:1] or _none(task, stack, want)
+    return first_of(task, stack, want)
 
 
 def _even(task: Parity | Modular, stack: Architecture, form: str) -> list[Want]:
     """A head whose queries may be 0, so that it weighs all tokens alike."""
     if task.n > MOST_EVEN:
         raise SizeError(f"{task.spec}: at most {MOST_EVEN:,} bits are counted by equal weights")
-    said = "causal full layer without a cap, in numbers of at least 32 bits"
-    return [plain_wanted(1, 1, without=AROUND, said=said)]
+    return [plain_wanted(1, 1, without=AROUND, no="cap")]
 
 
 def word_numbers(moved: Tracked) -> int:
@@ -587,7 +576,7 @@ def offset_wanted(
     """
     keys = bits_for(tokens)
     addressed = plain_wanted(
-        keys, values, other=lambda part: part.kv == part.heads and part.heads >= heads
+        keys, values, lambda part: part.kv == part.heads and part.heads >= heads
     )
 
     def holds(part: Mechanism) -> Slot | None:
@@ -712,7 +701,7 @@ def _automaton(task: Task, stack: Architecture, form: str) -> list[Slot]:
         holds,
         f"automaton layer with bits >= {bits}, rules >= {rules} and numbers of at least 32 bits",
     )
-    return such(stack, want)[:1] or _none(task, stack, want)
+    return first_of(task, stack, want)
 
 
 def _bits(task: TwoSum, stack: Architecture, form: str) -> list[Want]:

@@ -15,6 +15,7 @@ from separatrix.theory.solves.places import COUNTED, counted_tokens, full_heads
 from separatrix.theory.solves.products import DIVIDES_LAST
 from separatrix.theory.solves.recall import digit_layers, telling, told_places
 from separatrix.theory.solves.room import START, TAGS, WIDE, Room, bits_of
+from separatrix.theory.words import Words, lack
 
 MOST_EXACT = 1 << 23
 """Tokens of which fp32 adds up numbers of -1, 0 and 1, or averages them, and tells all sums apart.
@@ -41,36 +42,25 @@ class Placed(NamedTuple):
     rests_on: tuple[str, ...]
 
 
-class Missing(NamedTuple):
-    """What keeps full layers from judging brackets so, in a sentence and in a few words."""
-
-    why: str
-    short: str
-
-
 def levels(architecture: Architecture, task: Dyck) -> Room | None:
     found = by_levels(architecture, task)
     return found if isinstance(found, Room) else None
 
 
-def by_levels(architecture: Architecture, task: Dyck) -> Room | Missing:
+def by_levels(architecture: Architecture, task: Dyck) -> Room | Words:
     tokens = task.n + 1
-    missing = Missing("no layers are shown to tell tokens their places", "places are not told")
+    missing = lack("places are not told", ": no layers are shown to tell tokens theirs")
     rooms = list[Room]()
     for known in placed(architecture, tokens):
         free = (one for one in full_heads(architecture) if one.layer not in known.layers)
         counting = counters(((one.layer, one.part) for one in free), task.n)
         if not counting:
-            most = f"the open ones of {task.n:,} brackets"
             others = "other " * bool(known.layers)
-            said = f"no averages of its {others}full layers are shown to count {most}"
-            missing = Missing(said, "too few layers count")
+            more = f", by averages of its {others}full ones, the open ones of {task.n:,} brackets"
+            missing = lack("too few layers count", more)
             continue
-        missing = Missing(
-            "behind layers that count none are shown to compare depths, or those and the digits of"
-            " a place, and to look for a wrong one",
-            "depths are not compared",
-        )
+        more = ", or those and the digits of a place, in turn behind layers that count"
+        missing = lack("depths are not compared", more)
         for searched in searching(architecture, max(*counting, known.behind), task):
             later = (one for one in full_heads(architecture) if one.layer > searched[-1])
             last = next((one.layer for one in later if one.flags_carry(tokens)), None)
