@@ -159,7 +159,7 @@ ROOMS = (
     "training",
     "tasks/audits",
 )
-_ROOMS = ("contents", "levels", "products", "recall", "steps")
+_ROOMS = ("contents", "products", "recall", "steps")
 ABOUT_ONE = {f"theory/solves/{name}.py" for name in _ROOMS} | {"theory/written.py"}
 """Constructions about one mechanism, which they name, and the layers that they write into."""
 

@@ -15,14 +15,13 @@ from support.each import each
 from support.theory_page import integers, section
 
 from separatrix.tasks import SeqComp
-from separatrix.theory.arguments import Numbers, Sizes
+from separatrix.theory.arguments import Numbers, Pigeonhole, Sizes
 from separatrix.theory.base import at_most
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, closed_form
 from separatrix.theory.fails.many_proof import Class, Hit, Parameters, conditions
-from separatrix.theory.inequalities import Pigeonhole
 
 III = iii.TheoremIII()
 IV = iv.TheoremIV()

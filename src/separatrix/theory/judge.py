@@ -25,7 +25,7 @@ from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves import contents, levels, products, recall, states, steps
+from separatrix.theory.solves import contents, products, recall, states, steps
 from separatrix.theory.solves.room import Construction
 
 _TRACKED = ("parity", "modular", "permutation", "group")
@@ -72,7 +72,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("tightness", states.TOTAL, states.tightness, embedded=True),
         Construction("state-tracking", _TRACKED, states.state_tracking),
         Construction("brackets", ("dyck",), states.brackets),
-        Construction("levels", ("dyck",), levels.levels),
+        Construction("levels", ("dyck",), contents.levels),
         products.TheoremS("S", _TRACKED, products.products),
         Construction("question-first", ("recall",), recall.question_first),
         Construction("queue", ("recall", "noisy-recall"), recall.queue),

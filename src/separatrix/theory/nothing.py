@@ -17,7 +17,7 @@ from separatrix.tasks import Task
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
-from separatrix.theory.solves.levels import by_levels
+from separatrix.theory.solves.contents import by_levels
 from separatrix.theory.solves.places import (
     counted_tokens,
     down,

@@ -16,11 +16,20 @@ from support.depth_sizes import five, four, three
 from support.each import each
 
 from separatrix.core.errors import SizeError
-from separatrix.theory.arguments import Numbers, ProofParameters, Refuted, Sizes
+from separatrix.theory.arguments import (
+    Counting,
+    Numbers,
+    Pigeonhole,
+    ProofParameters,
+    Refuted,
+    Sizes,
+    ceil_ratio,
+    certainly,
+    smaller,
+)
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
-from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
 from separatrix.theory.search.driver import CountingTheorem
 
 BITS = st.one_of(st.just(0), st.integers(1, 60), st.integers(61, 10**6))

@@ -7,8 +7,8 @@ from itertools import combinations, combinations_with_replacement, product
 import pytest
 
 from separatrix.core.numbers.occupancy import Occupancy
+from separatrix.theory.arguments import Pigeonhole
 from separatrix.theory.fails.many_proof import Class, Hit
-from separatrix.theory.inequalities import Pigeonhole
 
 
 def _taken(contents: tuple[tuple[int, ...], ...], places: int, among: int, D: int) -> int:

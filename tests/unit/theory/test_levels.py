@@ -15,7 +15,7 @@ from separatrix.mixers import Mixer, mixer
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Dyck
 from separatrix.theory import judge, recheck
-from separatrix.theory.solves.levels import APART, prefix_channels
+from separatrix.theory.solves.contents import APART, prefix_channels
 
 
 def thresholds(n: int) -> list[tuple[float, int]]:

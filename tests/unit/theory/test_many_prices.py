@@ -14,7 +14,7 @@ from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
-from separatrix.theory.arguments import Sizes
+from separatrix.theory.arguments import Pigeonhole, Sizes
 from separatrix.theory.fails.many_proof import (
     Choice,
     Hit,
@@ -23,7 +23,6 @@ from separatrix.theory.fails.many_proof import (
     conditions,
     prices,
 )
-from separatrix.theory.inequalities import Pigeonhole
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:

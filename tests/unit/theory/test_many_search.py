@@ -15,9 +15,14 @@ from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import MOST_READERS, TheoremVI, TheoremVII, _spread
+from separatrix.theory.fails.many_layers import (
+    MOST_READERS,
+    TheoremVI,
+    TheoremVII,
+    _spread,
+    most_hit,
+)
 from separatrix.theory.fails.many_proof import Parameters
-from separatrix.theory.fails.many_relaxed import most_hit
 from separatrix.theory.judge import judge, recheck
 from separatrix.theory.search import driver
 

@@ -12,10 +12,19 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
 from separatrix.tasks import SeqComp
-from separatrix.theory.arguments import Numbers, ProofParameters, Refuted, Sizes, Solver
+from separatrix.theory.arguments import (
+    Certified,
+    Counting,
+    Numbers,
+    Pigeonhole,
+    ProofParameters,
+    Refuted,
+    Sizes,
+    Solver,
+    smaller,
+)
 from separatrix.theory.fails.r_windows_forget import granted
 from separatrix.theory.fails.reading_layers import Found, sizes_of
-from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, smaller
 from separatrix.theory.search.driver import CountingTheorem, Grid
 from separatrix.theory.search.reals import LN2, exp, ln
 

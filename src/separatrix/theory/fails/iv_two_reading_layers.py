@@ -8,9 +8,16 @@ from random import Random
 from typing import Any, ClassVar
 
 from separatrix.stacks.architecture import Architecture
-from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
+from separatrix.theory.arguments import (
+    Certified,
+    Counting,
+    Numbers,
+    Pigeonhole,
+    ProofParameters,
+    Sizes,
+    Solver,
+)
 from separatrix.theory.fails.reading_layers import sizes_of
-from separatrix.theory.inequalities import Certified, Counting, Pigeonhole
 from separatrix.theory.search.driver import CountingTheorem, Grid, spread
 
 _STARTS = 1_000

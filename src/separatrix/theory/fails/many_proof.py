@@ -19,8 +19,7 @@ from flint import ctx
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.logs import LogSign
 from separatrix.core.numbers.occupancy import Occupancy, sign_of
-from separatrix.theory.arguments import ProofParameters, Sizes
-from separatrix.theory.inequalities import Certified, N, Pigeonhole, smaller
+from separatrix.theory.arguments import Certified, N, Pigeonhole, ProofParameters, Sizes, smaller
 
 _FAILS = LogSign(-1, "integers", "fails: nothing is gained")
 _CERTAIN = LogSign(1, "integers", "holds: one value is always taken")

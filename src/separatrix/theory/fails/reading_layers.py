@@ -16,9 +16,8 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.arguments import P, Sizes
+from separatrix.theory.arguments import Certified, P, Sizes, certainly
 from separatrix.theory.base import FAILS, Theorem, listed, readers, sized
-from separatrix.theory.inequalities import Certified, certainly
 
 _ROUNDS = 40
 FAR = 1 << 200

@@ -10,10 +10,19 @@ from typing import Any, ClassVar
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
+from separatrix.theory.arguments import (
+    Certified,
+    Counting,
+    Numbers,
+    Pigeonhole,
+    ProofParameters,
+    Sizes,
+    Solver,
+    ceil_ratio,
+    smaller,
+)
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.reading_layers import Found, sizes_of
-from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, ceil_ratio, smaller
 from separatrix.theory.search.driver import CountingTheorem, Grid, Point, spread
 from separatrix.theory.search.reals import LN2, exp, expm1, log2
 

@@ -17,9 +17,8 @@ from math import floor, inf, sqrt
 from random import Random
 from typing import Any, ClassVar, Generic
 
-from separatrix.theory.arguments import Numbers, P, Sizes, Solver
+from separatrix.theory.arguments import Certified, Counting, Numbers, P, Sizes, Solver, certainly
 from separatrix.theory.fails.reading_layers import DepthTheorem
-from separatrix.theory.inequalities import Certified, Counting, certainly
 from separatrix.theory.search.reals import dot, exp, ln, settle
 
 Point = tuple[float, ...]

@@ -1,18 +1,29 @@
-"""Contents compared: pairs that cancel, strings alike or near, symbols counted, sets averaged."""
+"""Contents compared: pairs that cancel, strings alike or near, symbols counted, sets averaged; and
+nested brackets by the depths that full layers count.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from math import ceil, inf
+from typing import NamedTuple
+
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Full
-from separatrix.tasks import QSA, Counting, Equality, Neighbour, TwoSum
+from separatrix.stacks.mechanisms import Full, Mechanism
+from separatrix.tasks import QSA, Counting, Dyck, Equality, Neighbour, TwoSum
 from separatrix.theory.solves.places import (
+    COUNTED,
     NEEDS_NONE,
     Attending,
-    finders,
+    Places,
+    counted_tokens,
     full_heads,
     heads_in_turn,
 )
+from separatrix.theory.solves.products import DIVIDES_LAST
+from separatrix.theory.solves.recall import digit_layers, telling, told_places
 from separatrix.theory.solves.room import EMBEDDED, START, TAGS, WIDE, Room, bits_of
+from separatrix.theory.words import Words, lack
 
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
 """Largest M that the three-dimensional embedding separates, by format (theory.md, section 6)."""
@@ -57,7 +68,7 @@ def pairs(architecture: Architecture, task: TwoSum) -> Room | None:
     )
     if layers is None or task.form != "decision":
         return None
-    first, second = layers
+    first, second = (one.layer for one, _ in layers)
     said = (
         f"two layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
         f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
@@ -68,19 +79,16 @@ def pairs(architecture: Architecture, task: TwoSum) -> Room | None:
 def equality(architecture: Architecture, task: Equality) -> Room | None:
     address = bits_of(task.n)
     n = task.length
-    fetching = (
-        (one.layer, found)
-        for one, found in finders(
-            architecture, address=address + TAGS, payload=1, tokens=n, choosing=True
-        )
+
+    def fetches(one: Attending) -> Places | None:
+        how = one.places(address=address + TAGS, payload=1, tokens=n)
         # tokens of the first string have no partner: a start token must take their weight
-        if found.address or one.blank_beside(1, n)
-    )
-    first, found = next(fetching, (-1, None))
-    later = (one for one in full_heads(architecture, choosing=True) if one.layer > first)
-    second = next((one.layer for one in later if one.flags_carry(n)), None)
-    if found is None or second is None:
+        return how if how and (how.address or one.blank_beside(1, n)) else None
+
+    layers = heads_in_turn(architecture, fetches, lambda one: one.flags_carry(n))
+    if layers is None:
         return None
+    (first, second), found = (one.layer for one, _ in layers), layers[0][1]
     asked = f"the offset {task.n:,}"
     granted = (found.rests_on, START)
     if found.address:
@@ -95,25 +103,21 @@ def equality(architecture: Architecture, task: Equality) -> Room | None:
 
 def neighbour(architecture: Architecture, task: Neighbour) -> Room | None:
     address = bits_of(task.n + 1)
-    fetching = finders(architecture, address=address + TAGS, payload=task.d, tokens=task.length)
-    if not fetching:
-        return None
-    (first, found), *_ = ((one.layer, found) for one, found in fetching)
     compared, labels = task.d + TAGS, bits_of(task.V)
-    second = next(
-        (
-            one.layer
-            for one in full_heads(architecture)
-            if one.layer > first
-            and not one.part.normed
-            and one.head.latent is None
-            and one.compares(compared)
-            and one.head.has_room(compared, labels)
-        ),
-        None,
+
+    def compares(one: Attending) -> bool:
+        bare = not one.part.normed and one.head.latent is None and one.compares(compared)
+        return bare and one.head.has_room(compared, labels)
+
+    layers = heads_in_turn(
+        architecture,
+        lambda one: one.places(address=address + TAGS, payload=task.d, tokens=task.length),
+        compares,
+        choosing=False,
     )
-    if second is None:
+    if layers is None:
         return None
+    (first, second), found = (one.layer for one, _ in layers), layers[0][1]
     asked = f"{address} address bits and {TAGS} tags in its keys"
     said = (
         f"two full layers solve it: layer {first + 1} hands labels their strings"
@@ -160,10 +164,154 @@ def qsa(architecture: Architecture, task: QSA) -> Room | None:
     )
     if layers is None:
         return None
-    first, second = layers
+    first, second = (one.layer for one, _ in layers)
     said = (
         f"two full layers (layers {first + 1} and {second + 1}) solve it: {address} bits of a"
         f" place and {payload} of a value, then {number} bits of a set's number"
     )
     numbers = {"address_bits": address, "payload_bits": payload, "set_bits": number}
     return Room(said, numbers | {"first": first, "second": second})
+
+
+MOST_EXACT = 1 << 23
+"""Tokens of which fp32 adds up numbers of -1, 0 and 1, or averages them, and tells all sums apart.
+"""
+APART = 192
+"""Counts that one output in bf16 tells apart: its value stays below 96 shares of a token, of which
+one unit in the last place is at most three quarters of one.
+"""
+PADDED = 5
+"""Value dimensions of a head that keep all values equally long, where a norm stands behind them as
+in Gemma 4: four squares fill up to any integer.
+"""
+
+
+class Placed(NamedTuple):
+    """How every token comes to know its place."""
+
+    behind: int
+    """The last layer that this takes, -1 for none."""
+    layers: tuple[int, ...]
+    """Those that tell places, and do nothing else."""
+    many: int
+    said: str
+    rests_on: tuple[str, ...]
+
+
+def levels(architecture: Architecture, task: Dyck) -> Room | None:
+    found = by_levels(architecture, task)
+    return found if isinstance(found, Room) else None
+
+
+def by_levels(architecture: Architecture, task: Dyck) -> Room | Words:
+    tokens = task.n + 1
+    missing = lack("places are not told", ": no layers are shown to tell tokens theirs")
+    rooms = list[Room]()
+    for known in placed(architecture, tokens):
+        free = (one for one in full_heads(architecture) if one.layer not in known.layers)
+        counting = counters(((one.layer, one.part) for one in free), task.n)
+        if not counting:
+            others = "other " * bool(known.layers)
+            more = f", by averages of its {others}full ones, the open ones of {task.n:,} brackets"
+            missing = lack("too few layers count", more)
+            continue
+        more = ", or those and the digits of a place, in turn behind layers that count"
+        missing = lack("depths are not compared", more)
+        for searched in searching(architecture, max(*counting, known.behind), task):
+            later = (one for one in full_heads(architecture) if one.layer > searched[-1])
+            last = next((one.layer for one in later if one.flags_carry(tokens)), None)
+            if last is not None:
+                rooms.append(_room(task, known, counting, searched, last))
+    return min(rooms, key=lambda room: room.numbers["layers"], default=missing)
+
+
+def _room(task: Dyck, known: Placed, counting: list[int], searched: list[int], last: int) -> Room:
+    finds = f"layer {searched[0] + 1} adds up each kind's brackets of the same depth"
+    if len(searched) > 1:
+        finds = f"{len(searched)} look digit by digit for the latest one that opened at that depth"
+    layers = known.many + len({*counting, *searched, last})
+    counts = " and ".join(f"{layer + 1}" for layer in counting)
+    counts = f"layers {counts} count" if len(counting) > 1 else f"layer {counts} counts"
+    bits = _depth_bits(task)
+    said = (
+        f"{layers} layers solve it: {known.said}{counts} what is open, {finds} ({bits} bits), layer"
+        f" {last + 1} looks for one that closes another kind"
+    )
+    numbers = {"depth_bits": bits, "layers": layers, "counter": counting[0], "flag": last}
+    return Room(said, numbers, (*known.rests_on, DIVIDES_LAST, START))
+
+
+def _depth_bits(task: Dyck) -> int:
+    """Of a depth from 1 on, or 0."""
+    return bits_of(min(task.D, task.n // 2) + 1)
+
+
+def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
+    """How every token comes to know its place, each way that is known."""
+    if architecture.positions not in ("embedded", "none"):
+        return
+    used, told, rests_on = told_places(architecture, tokens)
+    if told >= tokens:
+        said = f"{telling(used)}, " if used else ""
+        yield Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
+    for index in range(1, len(architecture)):
+        if counted_tokens(architecture, index) >= tokens:
+            many, _ = architecture.counted_before[index]
+            yield Placed(
+                index - 1, (), many, f"{many} recurrences count places, ", (COUNTED.format(tokens),)
+            )
+            return
+
+
+def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:
+    """The first full layers in which averages over the tokens so far tell how many of them open, at
+    every place of n: in fp32 by one channel, in bf16 by many that each take off a share of the
+    tokens and a number; none where there are too few.
+    """
+    found = dict[int, int]()
+    for layer, part in full if n < MOST_EXACT else ():
+        if isinstance(part, Full) and part.counts:
+            if part.format in WIDE:
+                return [layer]
+            channels = part.kv * max(0, part.dv - PADDED) if part.format == "bf16" else 0
+            if channels > found.get(layer, 0):
+                found[layer] = channels
+        if sum(found.values()) >= prefix_channels(n):
+            return list(found)
+    return []
+
+
+def searching(architecture: Architecture, behind: int, task: Dyck) -> Iterator[list[int]]:
+    """The layers that tell each bracket that closes whether the one that it closes is of its kind,
+    each way that is known: a head that adds up what opened and closed at its depth, or heads that
+    look for the digits of the latest place that opened there.
+    """
+    tokens, depth = task.n + 1, _depth_bits(task)
+    for one in full_heads(architecture):
+        # what a norm makes of a latent is added up in some order
+        wide = one.sums_wide and one.head.latent is None
+        if one.layer > behind and wide and one.still(depth + TAGS, task.k):
+            yield [one.layer]
+            break
+    place, held = bits_of(tokens), depth + bits_of(tokens)
+    found = digit_layers(architecture, behind, place, held, held + bits_of(task.k), tokens)
+    if found:
+        yield found
+
+
+def prefix_channels(n: int) -> float:
+    """How many value channels in bf16 tell the count c of every prefix of n tokens; infinite where
+    none are known.
+
+    Channel (i, r) adds up 1 - i/2^d for a token that opens, -i/2^d for one that closes, and -192 r
+    for the start token: c - t i/2^d - 192 r after t tokens. The shares i/2^d lie at most n/2^d
+    apart, and steps of 192 fill what lies between them: some channel is within 96 of 0. Sums are
+    multiples of 2^-d below n + 192 R, so exact in fp32 while (n + 192 R) 2^d <= 2^24, in any order;
+    values have eight digits at most.
+    """
+    found = list[int]()
+    for d in range(8):
+        most = ceil(n / (APART << (d + 1)))
+        if (n + APART * most) << d <= 1 << 24 and most <= 85:
+            found.append(((1 << d) + 1) * (2 * most + 1))
+    return min(found, default=inf)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.core.numbers.selection import Lead, Slow, selection_lead, slow_bits, slow_turn
@@ -15,7 +16,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head, TokenChoice
 from separatrix.theory.base import START_TOKEN
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, bits_of, in_turn
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, bits_of
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -336,12 +337,15 @@ def finders(
 
 
 def heads_in_turn(
-    architecture: Architecture, *wanted: Callable[[Attending], bool]
-) -> tuple[int, ...] | None:
-    """The first full layers that do what is wanted, in turn; None where there are none."""
-    heads = full_heads(architecture, choosing=True)
-    found = in_turn((((one.layer, 0), one) for one in heads), *wanted)
-    return None if found is None else tuple(layer for layer, _ in found)
+    architecture: Architecture, *wanted: Callable[[Attending], Any], choosing: bool = True
+) -> list[tuple[Attending, Any]] | None:
+    """The first full layers that do what is wanted, in turn, and how; None where there are none."""
+    found: list[tuple[Attending, Any]] = []
+    for one in full_heads(architecture, choosing=choosing):
+        behind = not found or one.layer > found[-1][0].layer
+        if behind and len(found) < len(wanted) and (how := wanted[len(found)](one)):
+            found.append((one, how))
+    return found if len(found) == len(wanted) else None
 
 
 def down(share: float) -> str:

@@ -33,10 +33,10 @@ from separatrix.theory.solves.places import (
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
     Attending,
+    Places,
     averages,
     averaging,
     down,
-    finders,
     full_heads,
     heads_in_turn,
 )
@@ -97,24 +97,21 @@ def block_retrieval(architecture: Architecture, task: Eva | Index) -> Room | Non
 
 def copying(architecture: Architecture, task: Copying) -> Room | None:
     address = bits_of(task.length)
-    heads = finders(
-        architecture,
-        address=address + TAGS,
-        payload=max(address, bits_of(task.V)),
-        tokens=task.length,
-        named=True,
-    )
-    # of two kinds of heads in one layer the second adds no layer
-    layers = {one.layer: found for one, found in heads}
-    if len(layers) < 2:
+    payload = max(address, bits_of(task.V))
+
+    def finds(one: Attending) -> Places | None:
+        return one.places(address=address + TAGS, payload=payload, tokens=task.length, named=True)
+
+    layers = heads_in_turn(architecture, finds, finds, choosing=False)
+    if layers is None:
         return _copying_behind(architecture, task)
-    first, second, *_ = sorted(layers)
+    first, second = (one.layer for one, _ in layers)
     said = (
         f"two full layers solve it: layer {first + 1} finds the mark, layer {second + 1} looks"
         f" up values by {address} address bits and {TAGS} tags in its keys"
     )
     numbers = {"address_bits": address, "first": first, "second": second}
-    return Room(said, numbers, (layers[first].rests_on,))
+    return Room(said, numbers, (layers[0][1].rests_on,))
 
 
 def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
@@ -130,7 +127,7 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     layers = heads_in_turn(architecture, finds_mark, lambda one: one.finds(address, values, tokens))
     if told < tokens or layers is None:
         return None
-    first, second = layers
+    first, second = (one.layer for one, _ in layers)
     looks = ""
     if used:
         named = ", ".join(f"{index + 1}" for index in used)

@@ -266,7 +266,7 @@ def k_hop(architecture: Architecture, task: KHop) -> Room | None:
         layers = heads_in_turn(architecture, searches, *[asks] * (depth - 1))
     if layers is None:
         return _hops_behind(architecture, task)
-    first = layers[0]
+    first = layers[0][0].layer
     said = (
         f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
         f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"
