@@ -26,10 +26,10 @@ from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import THEOREMS, Theorem, judge, recheck
-from separatrix.theory.solves import contents, levels, products, recall, states, steps
+from separatrix.theory.solves import contents, products, recall, states, steps
 from separatrix.theory.solves.room import Construction
 
-SOLVES = (contents, levels, products, recall, states, steps)
+SOLVES = (contents, products, recall, states, steps)
 
 
 def _is_a_room(room: Any, module: ModuleType) -> bool:

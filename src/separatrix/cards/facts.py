@@ -5,8 +5,7 @@ model can and cannot do, each with the theorem that says so.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from operator import attrgetter
@@ -24,10 +23,11 @@ from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import masks
 from separatrix.tasks import parse_task
+from separatrix.theory import THEOREMS
 from separatrix.theory.base import OF_THE_MODEL, number
 from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.fails.p_parity import STEPS, UNPLACED
-from separatrix.theory.solves.places import kind_of_readers
+from separatrix.theory.solves.room import brief, from_one
 from separatrix.theory.words import counted_as
 
 ASKED = {
@@ -60,24 +60,6 @@ THOUGHT = "with chain of thought"
 NEAR = 10
 """How many times the size at the context is near enough to be told in tokens."""
 DECLARED = "as its author declares"
-SOLVED = {
-    **dict.fromkeys(("retrieval", "thought"), "one full layer (layer {layer})"),
-    "composition": "by its {full_layers} full layers",
-    "match2": "one full layer (layer {layer}), {dimensions} key dimensions",
-    "indexed-retrieval": "one indexed layer (layer {layer})",
-    **dict.fromkeys(
-        ("lookup", "copying", "equality", "pairs"), "two layers (layers {first} and {second})"
-    ),
-    **dict.fromkeys(("k-hop", "queue"), "{layers} layers"),
-    "levels": "{layers} layers, of which layer {counter} counts",
-    "hops-kept": "{layers} layers, {recurrences} of them recurrences",
-    "block-retrieval": "one sparse layer (layer {layer}), blocks of {block}",
-    "question-first": "{bits} bits of state, whatever n",
-    "state-tracking": "one layer (layer {layer}), whatever n",
-}
-"""Construction -> the number that decides; layers are counted from one."""
-_LAYER = re.compile(r"layer(_\d+)?|first|second|third|counter|stack|flag")
-"""Numbers of a verdict that are places of layers, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -206,29 +188,17 @@ def holds(architecture: Architecture, context: int) -> str:
 
 
 def _solved(architecture: Architecture, line: CardLine) -> str:
-    verdict, words = line.verdict, SOLVED.get(line.theorem)
-    if verdict is None or (words is None and line.theorem != "S"):
+    verdict = line.verdict
+    if verdict is None:
         return line.text
     numbers = from_one(verdict.numbers)
-    if words is None:
-        if "channels" in numbers:
-            return f"one full layer (layer {numbers['layer']}) counts"
-        said = f"{numbers['layers']} of {len(architecture)} layers, product {numbers['letters']:,}"
-        return said if numbers["width_stated"] else f"{said}; MLP assumed"
-    if line.theorem == "copying" and "layers" in numbers:
-        words = "{layers} layers, the last of them layer {second}"
-    if "third" in numbers:
-        words = "three layers (layers {first}, {second} and {third})"
-    if line.theorem == "question-first":
-        numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
-    words = words.format_map(numbers).replace("its 1 full layers", "its one full layer")
-    kind = kind_of_readers(architecture)
-    return words if kind == "full" else words.replace("by its", "by").replace("full", kind)
-
-
-def from_one(numbers: Mapping[str, int]) -> dict[str, int]:
-    """A verdict's numbers with its layers counted from 1, as they are wherever people read them."""
-    return {name: number + bool(_LAYER.fullmatch(name)) for name, number in numbers.items()}
+    if line.theorem != "S":
+        says = THEOREMS[line.theorem].says
+        return brief(says, architecture, verdict.numbers) if says else line.text
+    if "channels" in numbers:
+        return f"one full layer (layer {numbers['layer']}) counts"
+    said = f"{numbers['layers']} of {len(architecture)} layers, product {numbers['letters']:,}"
+    return said if numbers["width_stated"] else f"{said}; MLP assumed"
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:

@@ -42,6 +42,7 @@ class Theorem(ABC):
     premises: ClassVar[tuple[str, ...]]
     source: ClassVar[str]
     proof_sketch: ClassVar[str]
+    says: ClassVar[str] = ""
 
     shows: ClassVar[frozenset[Status]] = EITHER
     """What it can show at a finite size."""

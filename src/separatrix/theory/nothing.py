@@ -23,7 +23,6 @@ from separatrix.theory.solves.places import (
     down,
     finders,
     full_heads,
-    kind_of_readers,
     up,
 )
 from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
@@ -34,7 +33,7 @@ from separatrix.theory.solves.recall import (
     told_places,
     wanted_by,
 )
-from separatrix.theory.solves.room import bits_of
+from separatrix.theory.solves.room import bits_of, kind_of_readers
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words, lack
 from separatrix.theory.written import fitting
@@ -114,7 +113,7 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
             return unplaced(architecture, n)
         case tasks.Recall(question="first") if not full:
             return lack("no two layers shown to keep a key", " and to wait for it")
-        case tasks.Copying():
+        case tasks.Copying() if full:
             return _uncopied(architecture, n)
         case tasks.KHop() if (said := _unhopped(architecture, task)) is not None:
             return said

@@ -42,6 +42,8 @@ class Told(NamedTuple):
     """How its verdicts are told, by the name of the task."""
     words_after_thought: WordsByTask
     """The same where the model may write a chain of thought first."""
+    says: str = ""
+    """Of a construction: which layers it takes, with the numbers of a verdict in braces."""
     counted_by: str = ""
     """Those in the formula of a count: "n, V"."""
 
@@ -73,6 +75,7 @@ def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
         for label in ("Source: ", "Proof: ")
     )
     told = [line.removeprefix("Told: ") for line in lines if line.startswith("Told: ")]
+    says = "".join(line.removeprefix("Says: ") for line in lines if line.startswith("Says: "))
     words: tuple[dict[str, Words], dict[str, Words]] = ({}, {})
     words[0].update((ALL, Words("{statement}", why)) for why in told)
     for section in asked:
@@ -84,7 +87,7 @@ def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
                 own = None if other else Words(said[0] if said[1:] else "{statement}", said[-1])
                 words[place][name] = own or TOLD[other].words[name]
     shared = tuple(SHARED.get(premise.strip("[]"), premise) for premise in premises)
-    return Told(title, lines[0], shared, source, proof, *words, sizes)
+    return Told(title, lines[0], shared, source, proof, *words, says, sizes)
 
 
 for _section in _SECTIONS:

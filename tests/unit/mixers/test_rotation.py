@@ -43,5 +43,5 @@ def test_softmax_with_rope(
 def test_rotated_heads_are_not_taken_for_those_that_compare_addresses(spec: str) -> None:
     plain = judge(Architecture.parse(spec), Eva(n=64, V=64))[0]
     rotated = judge(Architecture.parse(f"{spec} @ rope=true"), Eva(n=64, V=64))[0]
-    assert "address bits" in plain.statement
-    assert "address bits" not in rotated.statement
+    assert "address_bits" in plain.numbers
+    assert "address_bits" not in rotated.numbers

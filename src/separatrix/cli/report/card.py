@@ -9,7 +9,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, memory
-from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, Row, from_one
+from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, Row
 from separatrix.cards.question import Bound, Grade
 from separatrix.cli.report.costs import (
     EXPLAINED,
@@ -28,7 +28,7 @@ from separatrix.stacks.architecture.hf.fields import OF_THE_TYPE
 from separatrix.stacks.architecture.spec import fold
 from separatrix.theory.base import readers
 from separatrix.theory.judge import THEOREMS
-from separatrix.theory.solves.places import kind_of_readers
+from separatrix.theory.solves.room import from_one, kind_of_readers
 from separatrix.theory.words import counted_as
 from separatrix.theory.written import built_by, in_construct
 

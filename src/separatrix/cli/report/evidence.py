@@ -10,7 +10,6 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from separatrix.cards.facts import from_one
 from separatrix.cli.report.notation import label, number, where
 from separatrix.cli.report.view import task_size
 from separatrix.core.document import Cells, Heading, Line, Part, Table
@@ -28,6 +27,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.layout import in_runs
 from separatrix.theory.fails.a_accuracy import trained_ceiling
+from separatrix.theory.solves.room import from_one
 
 FORMS = {
     "collision": "Two prompts that leave the same cache and have different answers: the model must"

@@ -21,7 +21,7 @@ from separatrix.theory.solves.places import (
     heads_in_turn,
 )
 from separatrix.theory.solves.products import DIVIDES_LAST
-from separatrix.theory.solves.recall import digit_layers, telling, told_places
+from separatrix.theory.solves.recall import digit_layers, told_places
 from separatrix.theory.solves.room import EMBEDDED, START, TAGS, WIDE, Room, bits_of
 from separatrix.theory.words import Words, lack
 
@@ -48,14 +48,11 @@ def match2(architecture: Architecture, task: TwoSum) -> Room | None:
         dims = bits_of(task.M) + TAGS
         if free and most >= task.M and one.compares(3):
             dims, rests_on = 3, EMBEDDED
-            how = f"3 key dimensions, M = {task.M:,} of at most {most:,} in {head.format}"
         elif one.compares(dims):
-            how = f"a bit code in {dims} of {head.head_dim} key dimensions"
             rests_on = NEEDS_NONE
         else:
             continue
-        said = f"one full layer (layer {one.layer + 1}) solves it: {how}"
-        return Room(said, {"dimensions": dims, "layer": one.layer}, (rests_on, START))
+        return Room({"dimensions": dims, "layer": one.layer}, (rests_on, START))
     return None
 
 
@@ -69,11 +66,7 @@ def pairs(architecture: Architecture, task: TwoSum) -> Room | None:
     if layers is None or task.form != "decision":
         return None
     first, second = (one.layer for one, _ in layers)
-    said = (
-        f"two layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
-        f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
-    )
-    return Room(said, {"value_bits": bits, "first": first, "second": second}, (NEEDS_NONE, START))
+    return Room({"value_bits": bits, "first": first, "second": second}, (NEEDS_NONE, START))
 
 
 def equality(architecture: Architecture, task: Equality) -> Room | None:
@@ -89,16 +82,8 @@ def equality(architecture: Architecture, task: Equality) -> Room | None:
     if layers is None:
         return None
     (first, second), found = (one.layer for one, _ in layers), layers[0][1]
-    asked = f"the offset {task.n:,}"
-    granted = (found.rests_on, START)
-    if found.address:
-        asked = f"{address} address bits and {TAGS} tags in its keys"
-        granted = (found.rests_on,)
-    said = (
-        f"two layers solve it: layer {first + 1} fetches partners ({asked}), layer"
-        f" {second + 1} looks for a difference"
-    )
-    return Room(said, found.numbers(address, first=first, second=second), granted)
+    granted = (found.rests_on, *[START] * (not found.address))
+    return Room(found.numbers(address, first=first, second=second), granted)
 
 
 def neighbour(architecture: Architecture, task: Neighbour) -> Room | None:
@@ -118,14 +103,8 @@ def neighbour(architecture: Architecture, task: Neighbour) -> Room | None:
     if layers is None:
         return None
     (first, second), found = (one.layer for one, _ in layers), layers[0][1]
-    asked = f"{address} address bits and {TAGS} tags in its keys"
-    said = (
-        f"two full layers solve it: layer {first + 1} hands labels their strings"
-        f" ({asked if found.address else 'the offset 1'}, {task.d} bits in its values), layer"
-        f" {second + 1} compares {task.d} bits ({compared} key dimensions)"
-    )
     numbers = found.numbers(address, first=first, second=second, compared=compared)
-    return Room(said, numbers, (found.rests_on,))
+    return Room(numbers, (found.rests_on,))
 
 
 def counting(architecture: Architecture, task: Counting) -> Room | None:
@@ -139,12 +118,7 @@ def counting(architecture: Architecture, task: Counting) -> Room | None:
             continue
         if one.content_dims <= bits or not head.has_room(bits + 1, 1):
             continue
-        said = (
-            f"one full layer (layer {index + 1}) solves it: {bits} bits of a symbol and a tag"
-            f" of {head.head_dim} key dimensions; at most {tied:,} of"
-            f" {MOST_TIED[head.format]:,} keys tie in {head.format}"
-        )
-        return Room(said, {"symbol_bits": bits, "tied": tied, "layer": index}, (NEEDS_NONE, START))
+        return Room({"symbol_bits": bits, "tied": tied, "layer": index}, (NEEDS_NONE, START))
     return None
 
 
@@ -165,12 +139,8 @@ def qsa(architecture: Architecture, task: QSA) -> Room | None:
     if layers is None:
         return None
     first, second = (one.layer for one, _ in layers)
-    said = (
-        f"two full layers (layers {first + 1} and {second + 1}) solve it: {address} bits of a"
-        f" place and {payload} of a value, then {number} bits of a set's number"
-    )
     numbers = {"address_bits": address, "payload_bits": payload, "set_bits": number}
-    return Room(said, numbers | {"first": first, "second": second})
+    return Room(numbers | {"first": first, "second": second})
 
 
 MOST_EXACT = 1 << 23
@@ -194,7 +164,6 @@ class Placed(NamedTuple):
     layers: tuple[int, ...]
     """Those that tell places, and do nothing else."""
     many: int
-    said: str
     rests_on: tuple[str, ...]
 
 
@@ -226,19 +195,10 @@ def by_levels(architecture: Architecture, task: Dyck) -> Room | Words:
 
 
 def _room(task: Dyck, known: Placed, counting: list[int], searched: list[int], last: int) -> Room:
-    finds = f"layer {searched[0] + 1} adds up each kind's brackets of the same depth"
-    if len(searched) > 1:
-        finds = f"{len(searched)} look digit by digit for the latest one that opened at that depth"
     layers = known.many + len({*counting, *searched, last})
-    counts = " and ".join(f"{layer + 1}" for layer in counting)
-    counts = f"layers {counts} count" if len(counting) > 1 else f"layer {counts} counts"
     bits = _depth_bits(task)
-    said = (
-        f"{layers} layers solve it: {known.said}{counts} what is open, {finds} ({bits} bits), layer"
-        f" {last + 1} looks for one that closes another kind"
-    )
     numbers = {"depth_bits": bits, "layers": layers, "counter": counting[0], "flag": last}
-    return Room(said, numbers, (*known.rests_on, DIVIDES_LAST, START))
+    return Room(numbers, (*known.rests_on, DIVIDES_LAST, START))
 
 
 def _depth_bits(task: Dyck) -> int:
@@ -252,14 +212,11 @@ def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
         return
     used, told, rests_on = told_places(architecture, tokens)
     if told >= tokens:
-        said = f"{telling(used)}, " if used else ""
-        yield Placed(max(used, default=-1), tuple(used), len(used), said, rests_on)
+        yield Placed(max(used, default=-1), tuple(used), len(used), rests_on)
     for index in range(1, len(architecture)):
         if counted_tokens(architecture, index) >= tokens:
             many, _ = architecture.counted_before[index]
-            yield Placed(
-                index - 1, (), many, f"{many} recurrences count places, ", (COUNTED.format(tokens),)
-            )
+            yield Placed(index - 1, (), many, (COUNTED.format(tokens),))
             return
 
 

@@ -52,11 +52,6 @@ class Places:
         """The numbers of a verdict: the bits of an address only where there is one."""
         return others | ({"address_bits": address_bits} if self.address else {})
 
-    @property
-    def asked(self) -> str:
-        """What the query asks for: an address of so many bits, or an offset."""
-        return "" if self.address else "the last token asks for an offset"
-
 
 @dataclass(frozen=True)
 class Attending:
@@ -305,11 +300,6 @@ def full_heads(architecture: Architecture, *, choosing: bool = False) -> Iterato
             head = part.retrieval_head if choice is None else choice.head
             if head is not None:
                 yield Attending(architecture, index, part, head, None, choice)
-
-
-def kind_of_readers(architecture: Architecture) -> str:
-    """What its layers are called that find tokens."""
-    return "reading" if any(x.choice for x in full_heads(architecture, choosing=True)) else "full"
 
 
 def finders(

@@ -317,7 +317,7 @@ def _multiplied(
     for place, step in enumerate(taken, 1):
         numbers |= {f"layer_{place}": step.reader.layer, f"maps_{place}": step.words}
     sources = dict.fromkeys(step.reader.rests_on for step in taken if step.reader.rests_on)
-    return Room(sentence, numbers, (*sources, said, width_said(mlp)))
+    return Room(numbers, (*sources, said, width_said(mlp)), sentence)
 
 
 def _counted(architecture: Architecture, task: Task) -> Room | None:
@@ -339,9 +339,9 @@ def _counted(architecture: Architecture, task: Task) -> Room | None:
             continue
         if n <= most:
             return Room(
-                f"one full layer (layer {index + 1}) of equal weights counts: {said}",
                 {"layer": index, "channels": channels},
                 (DIVIDES_LAST, *([START] if part.format == "bf16" else [])),
+                f"one full layer (layer {index + 1}) of equal weights counts: {said}",
             )
     return None
 

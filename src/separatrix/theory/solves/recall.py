@@ -26,7 +26,6 @@ from separatrix.tasks import (
     TwoSum,
 )
 from separatrix.tasks.recall import PROMISED
-from separatrix.theory.base import number
 from separatrix.theory.solves.places import (
     BROUGHT,
     BY_AVERAGES,
@@ -36,14 +35,12 @@ from separatrix.theory.solves.places import (
     Places,
     averages,
     averaging,
-    down,
     full_heads,
     heads_in_turn,
 )
 from separatrix.theory.solves.products import fetched, readers, seeing_heads
 from separatrix.theory.solves.room import EMBEDDED, START, TAGS, WIDE, Room, bits_of, each, in_turn
 from separatrix.theory.solves.states import SATURATED
-from separatrix.theory.words import counted_as
 
 
 def retrieval(
@@ -52,27 +49,15 @@ def retrieval(
     """In full attention, or in what an indexer chooses; that one may choose every token."""
     address, payload = bits_of(task.n), bits_of(task.V)
     for one in full_heads(architecture, choosing=indexed):
-        kind, chosen = "full", ""
-        if choice := one.choice:
-            kind = "indexed"
-            if choice.topk < task.length:
-                chosen = f"{choice.dims} dimensions of the indexer and "
-            else:
-                one = replace(one, choice=choice._replace(dims=one.head.head_dim))
-        found = None
-        if indexed == (choice is not None):
-            found = one.places(address=address + TAGS, payload=payload, tokens=task.length)
+        if one.choice and one.choice.topk >= task.length:
+            one = replace(one, choice=one.choice._replace(dims=one.head.head_dim))
+        if indexed != (one.choice is not None):
+            continue
+        found = one.places(address=address + TAGS, payload=payload, tokens=task.length)
         if found is None:
             continue
-        asked = found.asked or (
-            f"{address} address bits and {TAGS} tags of {chosen}{one.head.head_dim} key dimensions"
-        )
-        said = (
-            f"one {kind} layer (layer {one.layer + 1}) solves it: {asked}, {payload} answer bits of"
-            f" {one.head.dv} value dimensions"
-        )
         numbers = found.numbers(address, payload_bits=payload, layer=one.layer)
-        return Room(said, numbers, (found.rests_on,))
+        return Room(numbers, (found.rests_on,))
     return None
 
 
@@ -85,13 +70,8 @@ def block_retrieval(architecture: Architecture, task: Eva | Index) -> Room | Non
         if part.block < 2 or part.block & (part.block - 1):
             continue
         if part.head.has_room(address + TAGS, payload) and address <= 256:
-            said = (
-                f"one sparse layer (layer {index + 1}) solves it, opening 1 block of {part.block}"
-                f" tokens: {address} address bits and {TAGS} tags of {part.head_dim} key"
-                f" dimensions, {payload} answer bits of {part.dv} value dimensions"
-            )
             numbers = {"address_bits": address, "payload_bits": payload}
-            return Room(said, numbers | {"block": part.block, "layer": index})
+            return Room(numbers | {"block": part.block, "layer": index})
     return None
 
 
@@ -106,12 +86,8 @@ def copying(architecture: Architecture, task: Copying) -> Room | None:
     if layers is None:
         return _copying_behind(architecture, task)
     first, second = (one.layer for one, _ in layers)
-    said = (
-        f"two full layers solve it: layer {first + 1} finds the mark, layer {second + 1} looks"
-        f" up values by {address} address bits and {TAGS} tags in its keys"
-    )
     numbers = {"address_bits": address, "first": first, "second": second}
-    return Room(said, numbers, (layers[0][1].rests_on,))
+    return Room(numbers, (layers[0][1].rests_on,))
 
 
 def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
@@ -128,16 +104,8 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     if told < tokens or layers is None:
         return None
     first, second = (one.layer for one, _ in layers)
-    looks = ""
-    if used:
-        named = ", ".join(f"{index + 1}" for index in used)
-        looks = f"{telling(used)} ({named}), "
-    said = (
-        f"{len(used) + 2} layers solve it: {looks}layer {first + 1} finds the mark, layer"
-        f" {second + 1} looks up values by {address} address bits"
-    )
     numbers = {"address_bits": address, "layers": len(used) + 2, "first": first, "second": second}
-    return Room(said, numbers, (*rests_on, START))
+    return Room(numbers, (*rests_on, START))
 
 
 def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int, tuple[str, ...]]:
@@ -161,10 +129,6 @@ def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int
     if counting and (told < tokens or any(said.startswith(BY_AVERAGES) for said in sources)):
         return [*counting], tokens, (averages(counting),)
     return used, told, sources
-
-
-def telling(used: list[int]) -> str:
-    return f"{counted_as(len(used), 'layer')} tell{'' if used[1:] else 's'} every token its place"
 
 
 def digit_layers(
@@ -200,14 +164,8 @@ def recall(architecture: Architecture, task: Recall | MQAR) -> Room | None:
     (index, _), part = next(held, ((-1, 0), None))
     if part is None:
         return None
-    said = (
-        f"one full layer (layer {index + 1}) behind a convolution solves it:"
-        f" {needed.code} bits of a key{', ' if needed.order else ' and '}"
-        + (f"{needed.order} of the number of its pair and " if needed.order else "")
-        + f"a tag of {part.sizes()['head_dim']} key dimensions, {needed.answer} answer bits"
-    )
     numbers = {"key_bits": needed.code, "order_bits": needed.order}
-    return Room(said, numbers | {"payload_bits": needed.answer, "layer": index})
+    return Room(numbers | {"payload_bits": needed.answer, "layer": index})
 
 
 def needed_by(task: Task) -> Needed | None:
@@ -262,16 +220,10 @@ def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room 
         i for i, layer in layers[1:] if any(_compares(part, needed, width) for part in layer)
     )
     brought = max(i for i, layer in layers if i < index and any(map(brings, layer)))
-    tokens = f"the {c} tokens" if grams else "the token"
-    said = (
-        f"one full layer (layer {index + 1}) behind short convolutions (layer {brought + 1})"
-        f" solves it: they bring {tokens} before, {width} numbers of a key, and"
-        f" {needed.answer} answer bits are read"
-    )
     numbers = {"key_bits": needed.code, "payload_bits": needed.answer}
     numbers |= {"convolutions": brought, "layer": index}
     numbers |= {"order_bits": needed.order} if needed.order else {}
-    return Room(said, numbers, (NEEDS_NONE if grams else EMBEDDED,))
+    return Room(numbers, (NEEDS_NONE if grams else EMBEDDED,))
 
 
 def _compares(part: Mechanism, needed: Needed, width: int) -> bool:
@@ -326,22 +278,11 @@ def lookup(architecture: Architecture, task: Task) -> Room | None:
             third = next(flags, None) if wanted.each else second
             if third is None:
                 continue
-            tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
             bits = wanted.before * wanted.letter
-            how = f"{wanted.key} key dimensions"
-            if slow is not None:
-                how = f"{bits} bits in its slowest pairs (of their lead {down(slow.left)} is left)"
-            said = (
-                f"{'three' if wanted.each else 'two'} layers solve it: layer {first + 1} brings"
-                f" every token {tokens} before it, layer {second + 1} compares {how} and reads"
-                f" {wanted.letter} bits"
-            )
             numbers = {"key_bits": wanted.key if slow is None else bits}
             numbers |= {"payload_bits": wanted.letter, "first": first, "second": second}
-            if wanted.each:
-                said += f", layer {third + 1} looks for a token that found what cancels it"
-                numbers["third"] = third
-            return Room(said, numbers, (*granted, *[FLAGGED] * wanted.each))
+            numbers |= {"third": third} if wanted.each else {}
+            return Room(numbers, (*granted, *[FLAGGED] * wanted.each))
     return None
 
 
@@ -425,14 +366,9 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
     if found is None:
         return None
     layers = [layer for layer, _ in found]
-    first, _, last = layers[-3:]
-    said = (
-        f"layer {first + 1} keeps the {number(key)} bits of the key asked for, layer"
-        f" {last + 1} the {number(answer)} bits of its value, whatever n"
-    )
     numbers = {"key_bits": key, "answer_bits": answer}
     numbers |= {f"layer_{i}": layer for i, layer in enumerate(layers, 1)}
-    return Room(said, numbers, (SATURATED, *([EMBEDDED] if placed else [])))
+    return Room(numbers, (SATURATED, *([EMBEDDED] if placed else [])))
 
 
 def queue(architecture: Architecture, task: Recall | NoisyRecall) -> Room | None:
@@ -449,12 +385,8 @@ def queue(architecture: Architecture, task: Recall | NoisyRecall) -> Room | None
     found = in_turn(each(architecture), *[keeps] * layers)
     if found is None:
         return None
-    said = (
-        f"{layers} layers (the last of them layer {found[-1][0] + 1}) keep its {task.n} facts one"
-        f" behind the other, in {bits + 1} numbers each, whatever stands between them"
-    )
     numbers = {"key_bits": bits_of(task.K), "payload_bits": bits_of(task.V), "layers": layers}
-    return Room(said, numbers, (SATURATED,))
+    return Room(numbers, (SATURATED,))
 
 
 def known_before(values: int) -> Recall:

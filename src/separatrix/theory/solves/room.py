@@ -4,7 +4,8 @@ and full layers with a head to spare and room for the bits they write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from separatrix.core.evidence.records import Verdict
@@ -30,10 +31,11 @@ SEEN_WHOLE = "a window or chunk of at least the prompt's length is full attentio
 class Room(NamedTuple):
     """That a stack has room for a construction."""
 
-    said: str
     numbers: dict[str, int]
     granted: tuple[str, ...] = ()
     """What it takes for granted of the model."""
+    said: str = ""
+    """The verdict's sentence, where it tells more than numbers."""
 
     @property
     def beside(self) -> bool:
@@ -104,9 +106,39 @@ class Construction(Theorem):
         if room is None:
             return None
         granted = (*[EMBEDDED] * self.embedded, *room.granted)
+        said = room.said or f"weights exist: {brief(self.says, architecture, room.numbers)}"
         return self.verdict(
-            architecture, task, "SOLVABLE", room.said, numbers=room.numbers, assumptions=granted
+            architecture, task, "SOLVABLE", said, numbers=room.numbers, assumptions=granted
         )
+
+
+_LAYER = re.compile(r"layer(_\d+)?|first|second|third|counter|stack|flag|convolutions")
+"""Numbers of a verdict that are places of layers, counted from 0."""
+
+
+def from_one(numbers: Mapping[str, int]) -> dict[str, int]:
+    """A verdict's numbers with its layers counted from 1, as they are wherever people read them."""
+    return {name: number + bool(_LAYER.fullmatch(name)) for name, number in numbers.items()}
+
+
+def brief(words: str, architecture: Architecture, numbers: Mapping[str, int]) -> str:
+    """What layers a construction takes, in the words that theorems.md has."""
+    shown = from_one(numbers)
+    if "layers" in shown and "second" in shown:
+        words = "{layers} layers, the last of them layer {second}"
+    if "third" in shown:
+        words = "three layers (layers {first}, {second} and {third})"
+    if "answer_bits" in shown:
+        shown["bits"] = shown["key_bits"] + shown["answer_bits"] + 1
+    words = words.format_map(shown).replace("its 1 full layers", "its one full layer")
+    kind = kind_of_readers(architecture)
+    return words if kind == "full" else words.replace("by its", "by").replace("full", kind)
+
+
+def kind_of_readers(architecture: Architecture) -> str:
+    """What its layers are called that find tokens."""
+    parts = (part for index in architecture.reading for part in architecture.layers[index])
+    return "reading" if any(one.token_choice and one.token_choice.head for one in parts) else "full"
 
 
 def in_turn(

@@ -52,7 +52,7 @@ def state_tracking(architecture: Architecture, task: Task) -> Room | None:
         "value_numbers": room.values,
         "heads": room.heads,
     }
-    return Room(said, numbers, (SATURATED,))
+    return Room(numbers, (SATURATED,), said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,14 +130,9 @@ def brackets(architecture: Architecture, task: Dyck) -> Room | None:
     if found is None:
         return None
     counter, holder, flag = (layer for layer, _ in found)
-    said = (
-        f"layer {counter + 1} counts the open brackets, layer {holder + 1} keeps the kinds of"
-        f" up to {number(needed.slots)} in slots of {needed.bits} numbers, layer {flag + 1}"
-        " remembers a wrong one: they judge every prompt"
-    )
     numbers = {"counter": counter, "stack": holder, "flag": flag}
     numbers |= {"slots": needed.slots, "bits_of_a_kind": needed.bits}
-    return Room(said, numbers, (SATURATED,))
+    return Room(numbers, (SATURATED,))
 
 
 def stacked(architecture: Architecture, needed: Needed) -> tuple[Place, ...] | None:
@@ -169,11 +164,7 @@ def tightness(architecture: Architecture, task: Task) -> Room | None:
     for (index, _), part in each(architecture):
         machine = part.machine
         if machine is not None and machine.bits >= needed and machine.rules >= rules:
-            said = (
-                f"layer {index + 1} solves it as the automaton of its prefixes' classes:"
-                f" {needed} of {machine.bits} bits, {rules} of {machine.rules} rules"
-            )
-            return Room(said, {"layer": index, "bits": needed, "rules": rules})
+            return Room({"layer": index, "bits": needed, "rules": rules})
     return None
 
 

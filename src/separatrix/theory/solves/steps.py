@@ -12,28 +12,33 @@ from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.stacks.mechanisms.base import Head
 from separatrix.tasks import KHop, SeqComp, Task
 from separatrix.tasks import Thought as Written
-from separatrix.theory.base import SOLVABLE, Theorem, number
+from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.solves.places import (
-    BY_ROTATIONS,
     MOST_ADDRESS_BITS,
     Attending,
     Places,
     finders,
     full_heads,
     heads_in_turn,
-    kind_of_readers,
 )
 from separatrix.theory.solves.recall import (
     Wanted,
     bringing,
     digit_layers,
-    telling,
     tells_before,
     told_places,
 )
-from separatrix.theory.solves.room import EMBEDDED, START, WIDE, Construction, Room, bits_of, each
+from separatrix.theory.solves.room import (
+    EMBEDDED,
+    START,
+    WIDE,
+    Construction,
+    Room,
+    bits_of,
+    brief,
+    each,
+)
 from separatrix.theory.solves.states import SATURATED
-from separatrix.theory.words import Words, counted_as
 
 _EXACT = 24
 """Binary digits of scores in steps of 16."""
@@ -48,79 +53,43 @@ def composition(architecture: Architecture, task: SeqComp) -> Room | None:
     )
     found = {one.layer: how for one, how in heads}
     layers = sorted(found)
-    steps, carried = composable(architecture, layers, bits_of(task.m))
+    steps = composable(architecture, layers, bits_of(task.m))
     if steps < task.L:
         return None
-    how = (
-        "the first fetches z_0"
-        if not carried or len(layers) > task.L
-        else "a bounded layer carries z_0 or i_1 to w"
-    )
-    asked = f"{address} address and tag bits in the keys"
-    addressed = [one.address > 0 for one in found.values()]
-    if not any(addressed):
-        asked = "its last token asks for offsets"
-    elif not all(addressed):
-        asked = f"{asked} of some, the last token asks for offsets in the others"
-    who = counted_as(len(layers), f"{kind_of_readers(architecture)} layer")
-    solve = "solve" if layers[1:] else "solves"
-    said = f"{who} {solve} it ({how}, each further one follows a step): {asked}"
     numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
-    if all(addressed):
+    if all(one.address > 0 for one in found.values()):
         numbers["address_bits"] = address
-    return Room(said, numbers, _sources([found[i] for i in layers]))
+    return Room(numbers, _sources([found[i] for i in layers]))
 
 
 class Composition(Construction):
     def least_full(self, task: SeqComp) -> int:
         return task.L
 
-    def told(
-        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
-    ) -> Words:
-        layers = verdict.numbers["full_layers"]
-        address = verdict.numbers.get("address_bits")
-        kind = kind_of_readers(architecture)
-        whose = f"{counted_as(layers, f'{kind} layer')} {'suffices' if layers == 1 else 'suffice'}"
-        its = "its" if layers == 1 else "their"
-        used = "some by addresses, some by rotations alone"
-        if address is not None:
-            used = f"{number(address)} of {its} key dimensions used"
-        elif all(said.startswith(BY_ROTATIONS) for said in verdict.assumptions if _placed(said)):
-            used = "by rotations alone"
-        return Words(
-            f"{whose}, {used}",
-            f"Each {kind} layer takes one step, and one more layer, {kind} or bounded, brings the"
-            " starting point along.",
-        )
 
-
-def composable(
-    architecture: Architecture, full_layers: list[int], carried_bits: int
-) -> tuple[int, bool]:
-    """(largest L that the constructions cover with these full layers, whether a bounded layer
-    carries z_0 or i_1, of that many bits).
+def composable(architecture: Architecture, full_layers: list[int], carried_bits: int) -> int:
+    """The largest L that the constructions cover with these full layers, a bounded layer carrying
+    z_0 or i_1, of that many bits, where one does.
 
     The carrier stands before the first full layer or between the first and the second; heads beside
     the first would come too late (Theorem IV). It hands the bits on from z_0 to w, which is the
     next token.
     """
     if not full_layers:
-        return 0, False
+        return 0
     first = full_layers[0]
     second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
-    carried = any(
-        part.carries(carried_bits + _taken(architecture, part))
-        and _finds_neighbour(architecture, part)
-        for i in range(second)
-        if i != first
-        for part in architecture.layers[i]
+    return (
+        len(full_layers)
+        - 1
+        + any(
+            part.carries(carried_bits + _taken(architecture, part))
+            and _finds_neighbour(architecture, part)
+            for i in range(second)
+            if i != first
+            for part in architecture.layers[i]
+        )
     )
-    return len(full_layers) - 1 + carried, carried
-
-
-def _placed(said: str) -> bool:
-    return said.startswith("positions:")
 
 
 def _sources(found: list[Places]) -> tuple[str, ...]:
@@ -175,22 +144,14 @@ class Thought(Theorem):
             index, part, head = one.layer, one.part, one.head
             if not (found.address or _knows_its_step(part, head, task.L, payload)):
                 continue
-            asked = f"{address} address and tag bits of {head.head_dim} key dimensions"
-            if not found.address:
-                asked = (
-                    f"{_heads_for(task.L):,} of its {part.head_shape.heads:,} heads ask for offsets"
-                )
-            sentence = (
-                f"with a chain of thought of {task.L:,} tokens one full layer (layer"
-                f" {index + 1}) solves it: {asked}, {payload} answer bits of {head.dv} value"
-                " dimensions"
-            )
+            numbers = found.numbers(address, payload_bits=payload, layer=index, written=task.L)
+            said = f"weights exist: {brief(self.says, architecture, numbers)}, which writes first"
             return self.verdict(
                 architecture,
                 Written(task=task, form="pairs"),
                 "SOLVABLE",
-                sentence,
-                numbers=found.numbers(address, payload_bits=payload, layer=index, written=task.L),
+                said,
+                numbers=numbers,
                 assumptions=(found.rests_on,),
             )
         return None
@@ -243,13 +204,8 @@ def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
     depth = 1 + task.L.bit_length()
     if wide < depth or address > MOST_ADDRESS_BITS:
         return None
-    said = (
-        f"{depth} full layers that see every token solve it: the first fetches w and z_0, each"
-        f" of {depth - 1} further ones doubles the jump ({address} address and tag bits in the"
-        f" keys, {payload} value dimensions)"
-    )
     numbers = {"address_bits": address, "payload_bits": payload, "full_layers": depth}
-    return Room(said, numbers)
+    return Room(numbers)
 
 
 def k_hop(architecture: Architecture, task: KHop) -> Room | None:
@@ -267,13 +223,8 @@ def k_hop(architecture: Architecture, task: KHop) -> Room | None:
     if layers is None:
         return _hops_behind(architecture, task)
     first = layers[0][0].layer
-    said = (
-        f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
-        f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"
-        f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
-    )
     numbers = {"address_bits": place, "letter_bits": letter}
-    return Room(said, numbers | {"layers": depth, "first": first}, (EMBEDDED, START))
+    return Room(numbers | {"layers": depth, "first": first}, (EMBEDDED, START))
 
 
 def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
@@ -297,14 +248,8 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     if len(jumps) < task.k.bit_length():
         return None
     layers = len(used) + 1 + len(searching) + len(jumps)
-    knows = f"{telling(used)}, " if used else ""
-    said = (
-        f"{layers} layers solve it: {knows}layer {first + 1} brings every token the one before it,"
-        f" {len(searching)} look digit by digit for the latest one of the same letter ({held} bits"
-        f" compared), and {len(jumps)} double the hops"
-    )
     numbers = {"address_bits": place, "letter_bits": letter, "layers": layers, "first": first}
-    return Room(said, numbers, tuple(dict.fromkeys((*rests_on, *sources, START))))
+    return Room(numbers, tuple(dict.fromkeys((*rests_on, *sources, START))))
 
 
 def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
@@ -329,13 +274,8 @@ def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
                 hops, kept = hops + 1, 0
     if hops < task.k:
         return None
-    said = (
-        f"{used + 1} layers solve it: layer {first + 1} brings every token the letter before it,"
-        f" {counted_as(used, 'recurrence')} behind it keep what stood behind the latest of each of"
-        f" {task.V:,} letters, in {letter + 2} numbers: {counted_as(hops, 'hop')}"
-    )
     numbers = {"letter_bits": letter, "layers": used + 1, "first": first, "recurrences": used}
-    return Room(said, numbers, (*granted, SATURATED))
+    return Room(numbers, (*granted, SATURATED))
 
 
 def _searches(one: Attending, place: int, letter: int) -> bool:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.facts import ASKED, FAR, NOTHING_SPEAKS, from_one, opened
+from separatrix.cards.facts import ASKED, FAR, NOTHING_SPEAKS, opened
 from separatrix.cli.main import run
 from separatrix.cli.printing import show
 from separatrix.cli.report.card import card_document
@@ -18,6 +18,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.resolve import preset
+from separatrix.theory.solves.room import from_one
 
 CONTEXTS = (8192, 131_072, 1_048_576)
 QUICK = {"qwen3-next-80b", "recurrentgemma-2b", "deepseek-v4-pro"}
