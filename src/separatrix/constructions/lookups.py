@@ -130,7 +130,8 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task, TwoSum
-from separatrix.theory.written import INDUCTION, asked_of, before_of, bits_for, slots
+from separatrix.theory.solves.recall import asked_of
+from separatrix.theory.written import INDUCTION, before_of, bits_for, slots
 
 KEYED = ("key", "shut", "order")
 """What a key is made of, at the token before."""

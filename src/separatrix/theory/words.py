@@ -61,14 +61,14 @@ SHARED: dict[str, str] = dict(
 )
 """Premises that several theorems share, or that verdicts rest on."""
 TOLD: dict[str, Told] = {}
-"""Key of a theorem, "known KEY" of a statement, or "count KEY" -> what is said of it."""
+"""Key of a theorem, or "known KEY" of a statement -> what is said of it."""
 
 _ELSEWHERE = "step by step in docs/theory.md, under its key"
 _WHEN = {"": (0,), "after thought)": (1,), "also after thought)": (0, 1)}
 
 
-def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
-    """A section of the file: its lines, how verdicts are told, and sizes."""
+def _told(title: str, lines: list[str], asked: list[str]) -> Told:
+    """A section of the file: its lines, and how verdicts are told."""
     premises = [line[2:] for line in lines if line.startswith("- ")]
     source, proof = (
         next((line.removeprefix(label) for line in lines if line.startswith(label)), _ELSEWHERE)
@@ -87,23 +87,25 @@ def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
                 own = None if other else Words(said[0] if said[1:] else "{statement}", said[-1])
                 words[place][name] = own or TOLD[other].words[name]
     shared = tuple(SHARED.get(premise.strip("[]"), premise) for premise in premises)
-    return Told(title, lines[0], shared, source, proof, *words, says, sizes)
+    return Told(title, lines[0], shared, source, proof, *words, says)
 
 
-for _section in _SECTIONS:
+for _section in _SECTIONS[:-1]:
     _lines, *_asked = _section.split("\n## ")
-    _named, _, _title = _lines.splitlines()[0].partition(": ")
-    _key, _, _sizes = _named.removesuffix(")").partition("(")
-    TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked, _sizes)
+    _key, _, _title = _lines.splitlines()[0].partition(": ")
+    TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked)
 
 
-def _begun(word: str) -> dict[str, Told]:
-    return {key.removeprefix(word): told for key, told in TOLD.items() if key.startswith(word)}
+def _count(named: str, *said: str) -> tuple[str, Told]:
+    """A row of the table of counts."""
+    key, _, sizes = named.removesuffix(")").partition("(")
+    title, formula, source, proof = said
+    return key, Told(title, formula, (), source, proof, {}, {}, counted_by=sizes)
 
 
-KNOWN = _begun("known ")
+KNOWN = {key.removeprefix("known "): told for key, told in TOLD.items() if key.startswith("known ")}
 """Statements that decide nothing by themselves here."""
-COUNTS = _begun("count ")
+COUNTS = dict(_count(*row.split(" | ")) for row in _SECTIONS[-1].splitlines()[1:])
 """How many prefixes tasks tell apart: their statements are formulas."""
 
 

@@ -50,6 +50,7 @@ from separatrix.tasks.recall import PROMISED
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.solves.contents import MATCH_LIMIT
 from separatrix.theory.solves.places import Attending
+from separatrix.theory.solves.recall import asked_of
 from separatrix.theory.solves.states import Needed, automaton_of, room_for, stacked
 from separatrix.theory.solves.steps import chain_keys, encoder_dims
 
@@ -430,46 +431,6 @@ def _khop(task: KHop, stack: Architecture, form: str) -> list[Slot]:
     return [first, *after[len(after) - depth + 1 :]]
 
 
-class Asked(NamedTuple):
-    """What is looked up by its key: `pairs` pairs of key and value from the first place on."""
-
-    keys: range
-    values: range
-    pairs: int
-    absent: bool = False
-    """Whether a key may be missing: one answer more."""
-    rewritten: bool = False
-    """Whether keys may be written again; the last value counts."""
-
-    @property
-    def code(self) -> int:
-        return bits_for(len(self.keys))
-
-    @property
-    def order(self) -> int:
-        return bits_for(self.pairs) if self.rewritten else 0
-
-    @property
-    def head_dim(self) -> int:
-        return self.code + 1 + self.order
-
-    @property
-    def answer(self) -> int:
-        return bits_for(len(self.values) + self.absent)
-
-
-def asked_of(task: Recall | MQAR) -> Asked:
-    """What is looked up. Raises SizeError where the question stands before the pairs."""
-    if isinstance(task, MQAR):
-        values = range(task.first_value, task.vocabulary)
-        return Asked(range(1, task.first_value), values, task.num_kv_pairs)
-    if task.question == "first":
-        raise SizeError(f"{task.spec}: the question stands before the pairs")
-    keys = range(task.V, task.vocabulary)
-    absent, rewritten = task.form not in PROMISED, task.form == "last"
-    return Asked(keys, range(task.V), task.n, absent, rewritten)
-
-
 def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
     asked = asked_of(task)
     want = plain_wanted(
@@ -504,29 +465,19 @@ def _question_first(task: Recall, stack: Architecture, form: str) -> list[Want]:
     return [keeps(key), keeps(1), keeps(answer)]
 
 
-def _behind_taps(
-    task: Task, stack: Architecture, width: int, back: int, dims: tuple[int, int]
-) -> list[Slot]:
+def _behind_taps(task: CGram | Recall | MQAR, stack: Architecture, form: str) -> list[Slot]:
     """The last short convolution that hands on so many numbers from so many tokens back and that
     stands before a full layer of such heads, and the last such layer.
     """
+    asked, back = asked_of(task), before_of(task)
+    width = asked.code if isinstance(task, CGram) else asked.head_dim
 
     def holds(part: Mechanism) -> Slot | None:
         wide = isinstance(part, ShortConvolution) and part.conv > back and part.width >= width
         return Slot() if wide and in_float32(part) else None
 
     taps = Want(holds, f"shortconv layer with conv={back + 1}, width={width}, or wider,")
-    return last_in_turn(task, stack, [taps, plain_wanted(*dims)])
-
-
-def _carried_recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Slot]:
-    asked = asked_of(task)
-    return _behind_taps(task, stack, asked.head_dim, 1, (asked.head_dim, asked.answer))
-
-
-def _cgram(task: CGram, stack: Architecture, form: str) -> list[Slot]:
-    bits = bits_for(task.V)
-    return _behind_taps(task, stack, task.c * bits, task.c, (task.c * bits, bits))
+    return last_in_turn(task, stack, [taps, plain_wanted(width, asked.answer)])
 
 
 def _turning(task: Task, stack: Architecture, form: str, *, swaps: bool = False) -> list[Slot]:
@@ -764,9 +715,7 @@ SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
     "seqcomp": lambda task, stack, form: _composed(task, stack, form, layers=task.L + 1),
     "carried": _carried,
     "khop": _khop,
-    "carried-recall": _carried_recall,
-    "carried-mqar": _carried_recall,
-    "cgram": _cgram,
+    **dict.fromkeys(("carried-recall", "carried-mqar", "cgram"), _behind_taps),
     "automaton": _automaton,
     "brackets": _brackets,
     **dict.fromkeys(MULTIPLIED, _multiplying),

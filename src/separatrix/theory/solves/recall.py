@@ -11,6 +11,7 @@ from math import isqrt
 from operator import itemgetter
 from typing import NamedTuple
 
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.selection import Slow
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution, Sparse
@@ -148,91 +149,100 @@ def digit_layers(
     return found if left <= 0 else []
 
 
-class Needed(NamedTuple):
-    """Dimensions: of a key's code, of the number of its pair, of an answer's code."""
+class Asked(NamedTuple):
+    """What is looked up by its key: bits of its code, of the number of its pair where the last of
+    equal keys counts, and of an answer; its ids.
+    """
 
     code: int
     order: int
     answer: int
+    keys: range = range(0)
+    values: range = range(0)
+    pairs: int = 0
+    """Of key and value, from the first place on."""
+    absent: bool = False
+    """Whether a key may be missing: one answer more."""
+
+    @property
+    def head_dim(self) -> int:
+        return self.code + 1 + self.order
+
+
+def asked_of(task: CGram | Recall | MQAR) -> Asked:
+    """What is looked up. Raises SizeError where the question stands before the pairs."""
+    if isinstance(task, CGram):
+        return Asked(task.c * bits_of(task.V), 0, bits_of(task.V))
+    if isinstance(task, MQAR):
+        keys, values = range(1, task.first_value), range(task.first_value, task.vocabulary)
+        return Asked(bits_of(len(keys)), 0, bits_of(len(values)), keys, values, task.num_kv_pairs)
+    if task.question == "first":
+        raise SizeError(f"{task.spec}: the question stands before the pairs")
+    order, absent = bits_of(task.n) if task.form == "last" else 0, task.form not in PROMISED
+    keys, values = range(task.V, task.vocabulary), range(task.V)
+    return Asked(bits_of(len(keys)), order, bits_of(task.V + absent), keys, values, task.n, absent)
 
 
 def recall(architecture: Architecture, task: Recall | MQAR) -> Room | None:
-    needed = needed_by(task)
-    if needed is None:
+    if isinstance(task, Recall) and task.question == "first":
         return None
-    held = (one for one in each(architecture) if _holds(one[1], needed))
-    (index, _), part = next(held, ((-1, 0), None))
-    if part is None:
-        return None
-    numbers = {"key_bits": needed.code, "order_bits": needed.order}
-    return Room(numbers | {"payload_bits": needed.answer, "layer": index})
+    asked = asked_of(task)
+    held = (index for (index, _), part in each(architecture) if _holds(part, asked))
+    numbers = {"key_bits": asked.code, "order_bits": asked.order, "payload_bits": asked.answer}
+    return next((Room(numbers | {"layer": index}) for index in held), None)
 
 
-def needed_by(task: Task) -> Needed | None:
-    """The dimensions that a task takes; None for another task."""
-    match task:
-        case Recall(question="last"):
-            order = bits_of(task.n) if task.form == "last" else 0
-            return Needed(bits_of(task.K), order, bits_of(task.V + (task.form not in PROMISED)))
-        case MQAR():
-            return Needed(bits_of(task.first_value - 1), 0, bits_of(task.answers))
-        case _:
-            return None
-
-
-def _holds(part: Mechanism, needed: Needed) -> bool:
+def _holds(part: Mechanism, asked: Asked) -> bool:
     if not isinstance(part, Full) or part.altered != frozenset({"conv"}) or part.conv < 2:
         return False
     head = part.retrieval_head
-    if head is None or part.accumulator_bits < 32 or (needed.order and head.format not in WIDE):
+    if head is None or part.accumulator_bits < 32 or (asked.order and head.format not in WIDE):
         return False
-    return exact_scores(needed, head.format) and head.has_room(
-        needed.code + 1 + needed.order, needed.answer
-    )
+    return exact_scores(asked, head.format) and head.has_room(asked.head_dim, asked.answer)
 
 
-def exact_scores(needed: Needed, form: str) -> bool:
+def exact_scores(asked: Asked, form: str) -> bool:
     """Whether numbers of keys and partial sums of scores are held by a format, and by fp32."""
     # stored numbers up to code + 1 need eight digits
     most = MOST_ADDRESS_BITS if form in WIDE else 127
-    return needed.code < most and (2 * needed.code + 2) << (needed.order + 1) <= 1 << 24
+    return asked.code < most and (2 * asked.code + 2) << (asked.order + 1) <= 1 << 24
 
 
 def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room | None:
     grams = isinstance(task, CGram)
-    c, letter = (task.c, bits_of(task.V)) if isinstance(task, CGram) else (1, 0)
-    needed = Needed(c * letter, 0, letter) if grams else needed_by(task)
     known = ("embedded", "none") if grams else ("embedded",)
-    if needed is None or architecture.positions not in known:
+    first = isinstance(task, Recall) and task.question == "first"
+    if first or architecture.positions not in known:
         return None
-    width = needed.code + needed.order + (not grams)
+    c, asked = task.c if isinstance(task, CGram) else 1, asked_of(task)
+    width = asked.code + asked.order + (not grams)
 
     def brings(part: Mechanism) -> bool:
         """Hands on so many numbers from so many tokens back, unrounded."""
         long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
         return long and part.format in WIDE
 
-    behind = in_turn(each(architecture), brings, lambda part: _compares(part, needed, width))
+    behind = in_turn(each(architecture), brings, lambda part: _compares(part, asked, width))
     if behind is None:
         return None
     layers = list(enumerate(architecture))[behind[0][0] :]
     index = max(
-        i for i, layer in layers[1:] if any(_compares(part, needed, width) for part in layer)
+        i for i, layer in layers[1:] if any(_compares(part, asked, width) for part in layer)
     )
     brought = max(i for i, layer in layers if i < index and any(map(brings, layer)))
-    numbers = {"key_bits": needed.code, "payload_bits": needed.answer}
+    numbers = {"key_bits": asked.code, "payload_bits": asked.answer}
     numbers |= {"convolutions": brought, "layer": index}
-    numbers |= {"order_bits": needed.order} if needed.order else {}
+    numbers |= {"order_bits": asked.order} if asked.order else {}
     return Room(numbers, (NEEDS_NONE if grams else EMBEDDED,))
 
 
-def _compares(part: Mechanism, needed: Needed, width: int) -> bool:
+def _compares(part: Mechanism, asked: Asked, width: int) -> bool:
     if not isinstance(part, Full) or not part.plain or part.accumulator_bits < 32:
         return False
     head = part.retrieval_head
     if head is None or head.format not in WIDE or width > MOST_ADDRESS_BITS:
         return False
-    return exact_scores(needed, head.format) and head.has_room(width, needed.answer)
+    return exact_scores(asked, head.format) and head.has_room(width, asked.answer)
 
 
 MOST_AVERAGED = 1 << 22
