@@ -8,7 +8,6 @@ told by the format beside it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -155,11 +154,18 @@ def first_of(task: Task, stack: Architecture, want: Want) -> list[Slot]:
 
 
 def _needs(stack: Architecture, wants: Sequence[Want]) -> str:
-    times = Counter(wants)
+    kinds = [want.said.partition(" layer") for want in wants]
+    alike = len({kind for kind, _, _ in kinds}) == 1
+    said = [
+        f"{rest.strip()} ({len(such(stack, want))} of its layers are such)"
+        for want, (_, _, rest) in zip(wants, kinds, strict=True)
+    ]
+    if alike:
+        count = len(wants)
+        each = " and then one ".join(dict.fromkeys(said))
+        return f"{count} {kinds[0][0]} layer{'s' * (count > 1)} {each}"
     return " and behind it ".join(
-        f"{f'{times[want]} times ' * (times[want] > 1)}a {want.said} ({len(such(stack, want))} of"
-        " its layers are such)"
-        for want in times
+        f"a {kind} layer {rest}" for (kind, _, _), rest in zip(kinds, said, strict=True)
     )
 
 
@@ -278,8 +284,8 @@ def plain_wanted(
 
     return Want(
         holds,
-        f"{kind.__name__.lower()} layer with head_dim >= {keys}, value_dim >= {values}, {more}"
-        f"numbers of at least 32 bits and no {no}",
+        f"{kind.__name__.lower()} layer with {more}head_dim >= {keys}, value_dim >= {values},"
+        f" numbers of at least 32 bits and no {no}",
     )
 
 
@@ -438,7 +444,7 @@ def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
         asked.answer,
         lambda part: part.conv >= 2,
         without=frozenset({"conv"}),
-        more="conv >= 2 to join a key and its value, which are two tokens, ",
+        more="a convolution to join a key and its value, two tokens: conv >= 2, ",
         no="rope or sink",
     )
     return [want]
