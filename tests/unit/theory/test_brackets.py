@@ -43,7 +43,7 @@ def test_no_more_slots_are_needed_than_brackets_can_be_closed() -> None:
         ("linear + deltanet*2", "shown to count"),
         ("linear*3 @ feature=relu, normaliser=false", "shown to keep"),
         (f"{PLAIN}, conv=4", "shown to count"),
-        (f"{PLAIN}, head_dim=3", "open: 3, one for each"),
+        (f"{PLAIN}, head_dim=3", "open: 3"),
         (f"{PLAIN}, bf16", "hold no sums"),
         (
             "deltanet + linear + gdn @ feature=identity, normaliser=false",
