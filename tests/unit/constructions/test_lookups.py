@@ -17,7 +17,7 @@ from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.mixers.full import FullMixer
-from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.arithmetic import BF16, FP32
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, Recall, Task, parse_task
@@ -200,6 +200,29 @@ def test_edited_weights_are_refused(
 ) -> None:
     built = construct(Recall(n=4, K=8, V=2, form="absent"))
     refused(built, tmp_path, {name: (place, value)}, message)
+
+
+@torch.no_grad()
+def test_small_taps_of_a_value_add_up_before_they_are_rounded() -> None:
+    """By each of three tokens before it a value of 1 grows by less than bfloat16 tells, and by all
+    of them by more, which answers 1.
+    """
+    stack = Architecture.parse("full(conv=4) @ heads=1, head_dim=4")
+    task = Recall(n=3, K=4, V=2)
+    model = construct(task, stack, arithmetic=BF16).model
+    told = dict(model.named_parameters())
+    told["blocks.0.mixers.0.conv.weight"][8, :3] = 0.75 * 2.0**-8
+    told["embed.weight"][:, 4] = torch.tensor([1, 1.25, 1, 1, 1, 1])
+    for name in ("up.weight", "up.bias", "down.weight", "down.bias"):
+        told[f"blocks.0.mlp.{name}"].zero_()
+    # 1/2, and 128 times what the value is above 1
+    told["head.weight"].zero_()
+    told["head.weight"][1, [2, 6]] = torch.tensor([-128.0, 128.0])
+    told["head.bias"].copy_(torch.tensor([0.5, 0.0]))
+    prompt = torch.tensor([[3, 1, 2, 0, 5, 0, 2]])
+    assert model.bfloat16()(prompt).argmax().item() == 1
+    with pytest.raises(CheckFailed, match="answer 0"):
+        DERIVATIONS["recall"].proved(task, model.float(), BF16)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from support.each import each
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
-from separatrix.proofs.arithmetic import FP16, FP32
+from separatrix.proofs.arithmetic import BF16, FP16, FP32, Arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.carriers import Seen, Written, arrived
+from separatrix.proofs.derivations.parts.carriers import Seen, Written, arrived, convolve
 from separatrix.proofs.derivations.parts.gates import features, unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.stream import Stream
@@ -448,3 +449,35 @@ def test_what_other_keys_weigh_is_relative_to_the_least_that_arrives() -> None:
     assert 2.0 <= mass <= 2.001
     assert y.low[0, 0] <= 0.5 - 1.0
     assert y.high[0, 0] >= 1.0 + 1.0
+
+
+def orders(terms: np.ndarray, dtype: torch.dtype) -> set[float]:
+    """Sums of these terms in float32, in every order, as they are stored."""
+    found: set[float] = set()
+    for order in permutations(terms.astype(np.float32).tolist()):
+        total = torch.zeros((), dtype=torch.float32)
+        for term in order:
+            total = total + term
+        found.add(float(total.to(dtype)))
+    return found
+
+
+@pytest.mark.parametrize(("form", "dtype"), [(FP32, torch.float32), (BF16, torch.bfloat16)])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (1.0, 0.75 * 2**-8, 0.75 * 2**-8, 0.75 * 2**-8),  # 1 in bfloat16, unless added up at first
+        (2.0**30, -(2.0**30), 1.0, 0.0),  # 1, or 0 where the large ones come last
+        (1.0, 2.0**30, -(2.0**30), 1.0),
+    ],
+)
+def test_a_convolution_adds_up_in_any_order_and_is_stored_once(
+    numbers: tuple[float, ...], form: Arithmetic, dtype: torch.dtype
+) -> None:
+    read = [Enclosure.point(np.array([[number]]), form) for number in numbers]
+    found = convolve(np.ones((1, 4)), read, "")
+    for total in orders(np.array(numbers), dtype):
+        assert found.low[0, 0] <= total <= found.high[0, 0]
+    # one number alone is not rounded
+    alone = convolve(np.array([[0.0, 1.0]]), [read[0], read[1]], "")
+    assert (alone.mid[0, 0], alone.rad[0, 0]) == (numbers[0], 0)

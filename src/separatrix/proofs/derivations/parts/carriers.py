@@ -42,12 +42,12 @@ from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import (
     Array,
     Enclosure,
-    add,
     hull,
     limited,
     linear,
     roundings,
     slack,
+    summing,
     times,
 )
 
@@ -120,13 +120,25 @@ def convolved(weight: Array, x: Seen, what: str, *, activated: bool) -> Seen:
 
 
 def convolve(weight: Array, read: Sequence[Enclosure], what: str) -> Enclosure:
-    """What taps make of the tokens that they read, the newest one first."""
+    """What taps make of the tokens that they read, the newest one first: a sum in any order, which
+    is rounded to the format that it is stored in once.
+    """
+    arithmetic = read[0].summed().arithmetic
     read = read[: weight.shape[1]]
-    rows = max(len(one.mid) for one in read)
-    found = read[0].like(*np.zeros((2, rows, len(weight))))
+    shape = max(len(one.mid) for one in read), len(weight)
+    mid, rad, size = np.zeros((3, *shape))
+    count, scaled = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
     for tap, one in zip(weight.T[::-1], read, strict=True):
-        found = add(found, times(Enclosure.point(tap[None], one.arithmetic), one, what), what)
-    return found
+        height, used = np.abs(tap), (tap != 0.0) & (one.size != 0.0)
+        mid, rad, size = mid + tap * one.mid, rad + height * one.rad, size + height * one.size
+        count, scaled = count + used, scaled | used & (height != 1.0)
+    limited(size * (1 + slack(len(read))), what, read[0].arithmetic)
+    # one number, times 1, is not rounded
+    alone = (count < 2) & ~scaled
+    lost = summing(count, size, arithmetic) + slack(len(read)) * size
+    flushed = arithmetic.summed_tiny * (rad > 0)
+    found = Enclosure(mid, np.where(alone, rad + flushed, (rad + lost) * _OURS), arithmetic)
+    return found.stored_in(read[0].arithmetic)
 
 
 @dataclass(frozen=True, kw_only=True)
