@@ -219,7 +219,10 @@ def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
         ("full(format=bf16) + window(format=fp8)", "eva:n=8,V=8"),
         ("automaton(format=fp8)", "eva:n=4,V=4"),
         # half formats that eat the lead of a place
-        ("full*3 @ format=bf16, gate=sigmoid, head_dim=16, heads=1, rope=true", "seqcomp:L=2,n=52"),
+        (
+            "full*3 @ format=bf16, gate=sigmoid, head_dim=16, heads=1, rope=true",
+            "seqcomp:L=2,n=400",
+        ),
     ],
 )
 def test_what_a_card_says_is_not_built_is_refused(spec: str, task: str) -> None:

@@ -206,7 +206,7 @@ def test_bad_values(change: dict[str, Any], kind: type[SeparatrixError], said: s
         ({"longer": ("n=32", "n=32")}, SizeError, "stands there twice"),
         ({"longer": ("n=24",), "curriculum": ("n=32@5",)}, SizeError, "24 tokens, but .* 32"),
         ({"longer": ("m=32",)}, UnknownNameError, "unknown size 'm'"),
-        ({"task": "eva:n=16", "longer": ("n=64",)}, SizeError, "train on eva:n=16,V=64"),
+        ({"task": "eva:n=16", "longer": ("n=64",)}, SizeError, "cannot read both"),
     ],
 )
 def test_impossible_combinations(

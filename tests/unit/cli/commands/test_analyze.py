@@ -110,7 +110,7 @@ def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(
         (["--set", "gdn.heads=3"], "model is 'gdn'"),
         (["--set", "full.heads"], "no setting"),
         (["--pattern", "full*2"], "pattern"),
-        (["--explain"], "it is now --why"),
+        (["--explain"], "is now --why"),
     ],
 )
 def test_mistakes_are_one_line(

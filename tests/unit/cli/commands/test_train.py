@@ -100,7 +100,7 @@ def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[s
         ("parity:n=4", [], "parity"),
         ("eva", ["--n", "many"], "n"),
         ("evva", [], "Did you mean 'eva'"),
-        ("eva", ["--tested", "5"], "--tested: it is now --number"),
+        ("eva", ["--tested", "5"], "--tested is now --number"),
         ("eva", ["--format", "hf"], "--format says nothing to `task eva evaluate`"),
     ]:
         assert evaluated(task, made, *words) == 2
@@ -157,7 +157,7 @@ def test_refute_takes_the_trained_weights(
         (sets("seed=1", "seed=2"), "is given twice"),
         (sets("seed"), "write seed=VALUE"),
         (sets("seed=[1"), "seed is '[1'"),
-        (["--learning-rate", "1"], "it is now --set learning_rate=VALUE"),
+        (["--learning-rate", "1"], "--set learning_rate=VALUE"),
         (["--retry"], "nothing to `train STACK TASK`"),
         (["--device", "cuda:99"], "cuda:99"),
         (["--device", "gpu"], "gpu"),

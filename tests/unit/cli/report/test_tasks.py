@@ -99,7 +99,7 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
         (("list", "constructions", "--formats"), "`separatrix list --help` lists the options"),
         (("task", "eva", "audit", "--number", "3"), "--number"),
         (("task",), "Missing argument"),
-        (("task", "eva", "audit", "--sizes", "2"), "sizes stand in the text"),
+        (("task", "eva", "audit", "--sizes", "2"), "eva:easy"),
         (("task", "eva", "audit", "--out", "x"), "--out says nothing"),
         (("task", "audit"), "task NAME audit"),
         (("task", "audit", "eva"), "task eva audit"),

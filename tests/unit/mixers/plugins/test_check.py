@@ -217,7 +217,7 @@ _SIZE = "return width * averages"
         (
             [(_END, "return m\n")],
             "step=forward",
-            r"my_mixer: forward returned a tensor of shape \(1, 1, 8\) for x of shape \(1, 1, 4\)",
+            r"returned a tensor of shape \(1, (\d+), 8\) for x of shape \(1, \1, 4\)",
         ),
         (
             [(_STEP, _HIDDEN)],
@@ -407,7 +407,7 @@ _PICKY = LAWFUL.replace(
         (
             "from torch.nn import Linear as MyMixer",
             ["mine:MyMixer"],
-            "which is no nn.Module",
+            "name='linear' is taken",
         ),
         ("MyMixer = 3", ["mine:MyMixer"], "3"),
         (

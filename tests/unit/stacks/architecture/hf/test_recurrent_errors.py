@@ -501,7 +501,7 @@ def test_kimi_lists_that_do_not_fit(changes: Config, expected: str) -> None:
         (XLSTM | {"num_heads": 3}, "is 64 / 3"),
         (
             XLSTM | {"num_hidden_layers": 4},
-            "'num_hidden_layers' and 'num_blocks'",
+            "'num_hidden_layers' is 4 and 'num_blocks' is 3",
         ),
         (XLSTM | {"inference_state_dtype": "fp8"}, "'inference_state_dtype' is 'fp8'"),
         (HYMBA | {"num_attention_heads": 6}, "hidden_size / num_attention_heads is 64 / 6"),
