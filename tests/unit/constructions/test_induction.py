@@ -62,6 +62,12 @@ def taken(task: Task, tokens: Tokens) -> Tokens:
     return tokens[kept]
 
 
+@cache
+def prompts(text: str) -> Tokens:
+    task = parse_task(text)
+    return taken(task, every(DERIVATIONS[f"induction-{task.name}"].ids(task)))
+
+
 def _accepted(task: Task, row: Tokens) -> bool:
     try:
         task.answer(row[None])
@@ -103,8 +109,7 @@ def answered(built: Built, tokens: Tokens) -> None:
 )
 def test_every_prompt_is_answered(text: str, stack: str, tmp_path: Path) -> None:
     built = made(text, stack)
-    ids = DERIVATIONS[built.record.name].ids(built.task)
-    tokens = taken(built.task, every(ids))
+    tokens = prompts(text)
     assert len(tokens)
     answered(built, tokens)
     built.save(tmp_path)
