@@ -200,7 +200,7 @@ sx.judge(hybrid, task)
 # %%
 linear = sx.Architecture.parse("linear*2 @ heads=1, head_dim=8")
 assert linear.cache_bits(8) == linear.cache_bits(131_072)
-states({"two linear": linear, "linear + full": hybrid}, [2**i for i in range(3, 18)], height=240)
+states({"two linear": linear, "linear + full": hybrid}, [2**i for i in range(3, 18)])
 
 # %% [markdown]
 # This is why released models mix the two: few full layers for what must be looked up, many

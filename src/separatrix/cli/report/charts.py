@@ -65,7 +65,7 @@ VALUES = 50_000
 """Of the facts that `states` is about, whatever a model's own vocabulary."""
 
 
-def states(models: Mapping[str, Architecture]) -> Drawing:
+def states(models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS) -> Drawing:
     """Bits that a context full of facts of one token needs to tell all its prefixes apart, and bits
     that each model keeps of it, over contexts and where a cache becomes too small.
     """
@@ -73,11 +73,11 @@ def states(models: Mapping[str, Architecture]) -> Drawing:
     def needed(n: int) -> float:
         return float(counted(Eva(n=n, V=VALUES)).log2_str(16))
 
-    at = {*CONTEXTS}
+    at = {*contexts}
     for m in models.values():
-        every = range(CONTEXTS[0], CONTEXTS[-1])
+        every = range(contexts[0], contexts[-1])
         short = bisect_left(every, True, key=lambda n, m=m: needed(n) > m.cache_bits(n))
-        at.add(CONTEXTS[0] + short)
+        at.add(contexts[0] + short)
     need = [(float(n), needed(n)) for n in sorted(at)]
     kept = {name: [(x, float(m.cache_bits(int(x)))) for x, _ in need] for name, m in models.items()}
     title = "tokens of context, each a fact (k is 1,024)"
