@@ -794,7 +794,10 @@ from separatrix.mixers import mixer
 from separatrix.mixers.laws import LAWS, drawn
 assert False, "this program must run with -O"
 m = drawn(mixer(mechanism("linear", heads=1, head_dim=2), width=4))
-m._forward = lambda x: 2 * type(m)._forward(m, x)
+class Doubled(type(m)):
+    def _forward(self, x):
+        return 2 * super()._forward(x)
+m.__class__ = Doubled
 for law in ("causal", "step=forward"):
     try:
         LAWS[law](m)
