@@ -175,15 +175,17 @@ def asked_of(task: CGram | Recall | MQAR) -> Asked:
         return Asked(task.c * bits_of(task.V), 0, bits_of(task.V))
     if isinstance(task, MQAR):
         keys, values = range(1, task.first_value), range(task.first_value, task.vocabulary)
-        # not len(), which a processor of 32 bits refuses beyond 2^31
-        bits = bits_of(keys.stop - 1), bits_of(values.stop - values.start)
-        return Asked(bits[0], 0, bits[1], keys, values, task.num_kv_pairs)
+        return Asked(_code(keys), 0, _code(values), keys, values, task.num_kv_pairs)
     if task.question == "first":
         raise SizeError(f"{task.spec}: the question stands before the pairs")
     order, absent = bits_of(task.n) if task.form == "last" else 0, task.form not in PROMISED
     keys, values = range(task.V, task.vocabulary), range(task.V)
-    code = bits_of(keys.stop - keys.start)
-    return Asked(code, order, bits_of(task.V + absent), keys, values, task.n, absent)
+    return Asked(_code(keys), order, bits_of(task.V + absent), keys, values, task.n, absent)
+
+
+def _code(ids: range) -> int:
+    """Bits that tell them apart. Not by len(), which 32 bits refuse beyond 2^31 ids."""
+    return bits_of(ids.stop - ids.start)
 
 
 def recall(architecture: Architecture, task: Recall | MQAR) -> Room | None:
