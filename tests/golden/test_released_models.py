@@ -10,6 +10,7 @@ import pytest
 from support.each import each
 from support.hf_configs import SHARED, released
 
+from separatrix.core.errors import UnknownNameError
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import read_config
 from separatrix.stacks.architecture.outline import UnknownSizes
@@ -184,11 +185,10 @@ def test_native_mamba2_with_its_geometry_by_hand() -> None:
     assert cache["state"].parts == ((64 * 5120 * 128, 32),)
     assert cache["convolution"].total == 64 * 3 * (5120 + 256) * 16
     assert any(note.startswith("set by hand: mamba2.heads = 80") for note in model.notes)
-    short = from_shared(
-        "state-spaces--mamba2-2.7b",
-        Settings.parse([text.replace("mamba2.", "mamba.") for text in MAMBA2_GEOMETRY]),
-    )
-    assert short == model
+    with pytest.raises(UnknownNameError, match="no layer of this model is 'mamba'; it has mamba2"):
+        from_shared(
+            "state-spaces--mamba2-2.7b", Settings.parse([*MAMBA2_GEOMETRY, "mamba.state=128"])
+        )
 
 
 def test_every_recurrent_file_at_hand_is_in_a_test() -> None:
