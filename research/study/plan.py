@@ -226,7 +226,8 @@ def cells(rows):
     if solved("all"):
         yield from (looks["2-spread"], looks["1-end"])
     if solved("all") and rows.get(looks["1-end"]["name"]) and not solved("1-end"):
-        for where in ("1-end", "2-spread", "4-spread", "all", "none"):
+        # those that end early first: one full layer last trains all of its steps, two hours of them
+        for where in ("2-spread", "4-spread", "all", "1-end", "none"):
             look = scout("compose3-after-two", where, LAST_SCOUT)
             rate = yield from rated(rows, look, look["name"], RATES[:2], LAST_SCOUT["steps"])
             if rate:
