@@ -12,7 +12,7 @@ from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.text import Needles, TextTask, Variables, parse_text_task
-from separatrix.tasks.text.haystack import FILLER, PIECES, filler
+from separatrix.tasks.text.haystack import FILLER, PIECES, filler, spelt
 from separatrix.tasks.text.names import PATTERN
 
 TASKS: list[TextTask] = [
@@ -71,7 +71,7 @@ def test_filler_of_any_length() -> None:
     rng = np.random.default_rng(2)
     for words in range(6, 80):
         for pieces in filler(20, words, rng):
-            text = "".join(pieces)
+            text = "".join(spelt(pieces))
             made = [f"{sentence}." for sentence in text[1:-1].split(". ")]
             assert len(text.split()) == words
             assert len(pieces) == PIECES * len(made)
@@ -82,7 +82,7 @@ def test_filler_of_any_length() -> None:
 def test_every_piece_of_filler_is_drawn() -> None:
     """Words in their places, each about as often: 24 adjectives, 26 nouns, 20 verbs, 8 adverbs."""
     (pieces,) = filler(1, 1 << 18, np.random.default_rng(3))
-    sentences = "".join(pieces)[1:-1].split(". ")
+    sentences = "".join(spelt(pieces))[1:-1].split(". ")
     for place, number in ((1, 24), (2, 26), (3, 20)):
         found = Counter(sentence.split()[place] for sentence in sentences)
         assert len(found) == number
