@@ -371,10 +371,20 @@ def turned(spot: Spot, usual: Way) -> Turned:
 
 
 def _base(spot: Spot, usual: Way) -> int:
-    compressed = spot.words[0] == "compress"
+    # where kinds of layers have objects of their own, 'rope_theta' is for all that lack one
+    compressed = spot.words[0] == "compress" and not (spot.typed and spot.nested)
     own = _COMPRESSED if compressed else _LOCAL if spot.local else _GLOBAL
     said = spot.stated("rope_theta", *_BASES)
-    path = spot.own("rope_theta") or spot.find(*own)
+    inside = spot.own("rope_theta")
+    path = inside or spot.find(*own)
+    if inside and usual.compressed and not spot.typed:
+        # of an object for layers of all kinds, DeepSeek-V4's class takes the scaling alone
+        path = spot.find(*own)
+        if not compressed and not spot.find(*_BASES) and spot.value(inside) != usual.base:
+            raise NotRead(
+                f"'{inside}' is {shown(spot.value(inside))}, and transformers' class of this model"
+                f" type reads '{_BASES[0]}' beside it"
+            )
     path = BASES if BASES in spot.lists else path
     apart = spot.local and usual.local is not None
     if path is None and not apart and not compressed:

@@ -14,6 +14,7 @@ from support.hf_attention_configs import (
     COHERE2,
     DEEPSEEK,
     DEEPSEEK_INDEXED,
+    DEEPSEEK_V4,
     EXAONE,
     FALCON,
     GPT2,
@@ -172,6 +173,39 @@ def test_kinds_of_layers_have_rotations_of_their_own() -> None:
         6,
         "proportional_28",
     )
+
+
+@each(
+    "said, main, compressed",
+    [
+        ({"rope_theta": 7, "compress_rope_theta": 9}, 7, 9),
+        # of an object for all layers the class takes the scaling, and no base
+        ({"rope_parameters": YARN | {"rope_theta": 7}, "rope_theta": 7}, 7, 160_000),
+        (
+            {"rope_scaling": YARN | {"rope_theta": 7}, "rope_theta": 7, "compress_rope_theta": 9},
+            *(7, 9),
+        ),
+        ({"rope_parameters": YARN | {"rope_theta": 7}, "compress_rope_theta": 9}, None, 9),
+        ({"rope_parameters": YARN | {"rope_theta": 10_000}}, 10_000, 160_000),
+        # and where both kinds have objects, `rope_theta` stands for a base that one lacks
+        (
+            {
+                "rope_parameters": {"main": {"rope_theta": 5}, "compress": YARN},
+                **{"rope_theta": 7, "compress_rope_theta": 9},
+            },
+            *(5, 7),
+        ),
+    ],
+)
+def test_bases_of_deepseek_v4(said: dict[str, Any], main: int | None, compressed: int) -> None:
+    """As transformers' `DeepseekV4Config` makes `rope_parameters` of them; None: what only its
+    class would pass over is not read.
+    """
+    read = from_config(DEEPSEEK_V4 | {"qk_rope_head_dim": 8} | said)
+    bases = {part.name: (part.sizes()["rope"], part.sizes()["rope_base"]) for (part,) in read}
+    assert bases["compressed"] == (True, compressed)
+    assert bases["window"] == ((True, main) if main else (False, 10_000))
+    assert main or any("reads 'rope_theta' beside it" in note for note in read.notes)
 
 
 def test_per_layer_lists_of_step() -> None:
