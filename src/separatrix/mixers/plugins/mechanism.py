@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.core.numbers.bits import Bits
@@ -212,7 +213,9 @@ class Probe:
     def _measure(self, t: int) -> None:
         while len(self._measured) <= t:
             try:
-                self._measured.append(next(self._source))
+                # what asks first may run under vmap, where making a module may draw nothing
+                with temporarily_clear_interpreter_stack(), torch.inference_mode(False):
+                    self._measured.append(next(self._source))
             except SeparatrixError:
                 last = self._device == "cpu"
                 # modules that look at values begin again with memory: on meta there are none

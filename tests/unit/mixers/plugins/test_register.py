@@ -25,6 +25,8 @@ from separatrix.cli.report.mechanisms import describe, rows
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.mixers import MIXERS, Mixer, mixer
 from separatrix.mixers.laws import LAWS, drawn
+from separatrix.mixers.plugins import OwnMixer, own_mechanism
+from separatrix.mixers.plugins.mechanism import probe
 from separatrix.models.stored.run import Run
 from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 from separatrix.training.alone import train
@@ -608,6 +610,15 @@ class Gated(sx.MonotoneMixer):
 
     def read(self, x: Tensor, state: Tensor) -> Tensor:
         return self.o(state)
+
+
+def test_every_law_may_be_the_first_that_asks_for_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that asks inside of vmap, where making a module may draw nothing."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    shorten(monkeypatch)
+    for law in LAWS:
+        probe.cache_clear()
+        assert broken_laws(drawn(OwnMixer(own_mechanism(Sum)(width=4), width=4)), [law]) == set()
 
 
 def test_a_monotone_mixer_keeps_the_laws_though_its_decays_are_of_either_sign(
