@@ -161,18 +161,15 @@ class Thought(Around):
     @property
     def definition(self) -> str:
         """And what the ids of pairs are."""
-        told = super().definition
-        return told if self.form == "values" else f"{told}\n\n{self._pairs_told}"
-
-    @property
-    def _pairs_told(self) -> str:
+        if self.form == "values":
+            return super().definition
         first = self.task.vocabulary
         values = self._values
         return (
-            f"The id of a pair is vocabulary + w * values + value: here {first} + {values} w +"
-            f" value, where {first} is the number of ids that the prompt may hold, w the token w,"
-            f" and value from 0 to {values - 1}. Asked in words, the chain is written as plain"
-            " values."
+            f"{super().definition}\n\nThe id of a pair is vocabulary + w * values + value: here"
+            f" {first} + {values} w + value, where {first} is the number of ids that the prompt may"
+            f" hold, w the token w, and value from 0 to {values - 1}. Asked in words, the chain is"
+            " written as plain values."
         )
 
     @property

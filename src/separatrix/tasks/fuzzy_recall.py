@@ -188,12 +188,10 @@ class FuzzyRecall(Task):
         tokens[:, : self.pairs] = pairs[held].reshape(-1, self.pairs)
         pair, there = pairs[rows, asked], held[rows, asked]
         last = self.pairs + there[:, : self.a].sum(axis=1) - 1
-        for place in range(self.a):
-            now = there[:, place]
-            tokens[now, self.pairs + place] = pair[now, place]
-        for place in range(self.b):
-            now = there[:, self.a + place]
-            targets[rows[now], last[now] + place] = pair[now, self.a + place]
+        row, place = np.nonzero(there[:, : self.a])
+        tokens[row, self.pairs + place] = pair[row, place]
+        row, place = np.nonzero(there[:, self.a :])
+        targets[row, last[row] + place] = pair[row, self.a + place]
         return Batch(tokens, targets)
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -134,8 +134,7 @@ class Index(Lookup):
 
     The same as eva, levels included, but no id is both a value and an argument.
 
-    Counted: V^n: two tables that differ at a place are told apart by asking for it (theory.md,
-    section 3).
+    Counted: V^n, as of eva.
 
     From: [Wen25], Index; theory.md, sections 2 and 3
     """

@@ -70,16 +70,9 @@ def rules(spec: str) -> Mapping[str, float]:
 
 def best_rule(spec: str) -> Rule | None:
     """The rule that is right most often; None where none was tried."""
-    return best_of(_file()["sizes"].get(spec, {"rules": {}}))
-
-
-def best_of(found: Mapping[str, Any]) -> Rule | None:
-    """The same of what was measured of a size."""
-    rules = found["rules"]
-    if not rules:
-        return None
-    name = max(rules, key=lambda rule: rules[rule])
-    return Rule(name, rules[name], found["judged"])
+    reached = rules(spec)
+    name = max(reached, key=lambda rule: reached[rule], default="")
+    return Rule(name, reached[name], _file()["sizes"][spec]["judged"]) if name else None
 
 
 def stated(task: Task | TextTask, rule: str) -> Fraction | None:

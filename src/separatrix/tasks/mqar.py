@@ -223,10 +223,8 @@ class MQAR(Task):
     The value of another key is not the answer: 1/(V-1). Boosted trees look keys up at small sizes
     (0.94 of four pairs among 16 tokens), not 16 pairs among 128.
 
-    Counted: V^k for the k pairs (a promise: what is asked is there). With the same keys, different
-    values are told apart. No larger set of prefixes is told apart two by two: each fixes k of all
-    assignments of values to keys, a V^-k part of them, and two that are told apart differ at a key
-    of both, so that their parts are disjoint (theory.md, section 3).
+    Counted: V^k for the k pairs (a promise: what is asked is there), by the argument that recall
+    has for form=present (theory.md, section 3).
 
     From: [Aro24] Arora et al., Zoology, arXiv 2312.04927, and its generator multiquery_ar;
     theory.md, section 3

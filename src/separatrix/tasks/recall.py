@@ -92,7 +92,8 @@ class Recall(Task):
 
     Counted: What asking for every key tells (theory.md, section 3). present and independent: V^n,
     since with the same keys different values are told apart, and of prefixes told apart two by two
-    each fixes a V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n,
+    each fixes a V^-n part of all assignments, disjoint from the others' (they differ at a key of
+    both). absent: binom(K, n) V^n,
     the keys and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j
     different keys. None is known with question=first: a key and a value are all that need be kept.
 
@@ -342,10 +343,8 @@ class NoisyRecall(Task):
     is not the answer: of the others, n/V of n - 1 hold the likeliest value, which no sampler avoids
     whose counts say nothing.
 
-    Counted: V^n, for the pairs and the noise (a promise: what is asked for is there). With the same
-    keys, different values are told apart. No larger set is told apart two by two: each prompt fixes
-    n of all assignments of values to keys, a V^-n part of them, and two that are told apart differ
-    at a key of both, so that their parts are disjoint (theory.md, section 3).
+    Counted: V^n, for the pairs and the noise (a promise: what is asked for is there), by the
+    argument that recall has for form=present (theory.md, section 3).
 
     From: noisy in-context recall of MAD, arXiv 2403.17844: pairs and noise from a vocabulary of its
     own, two tokens each, with a share of noise of 0.2 unless told. There a key may stand again,

@@ -456,9 +456,7 @@ class SeqCompForward(Functions):
     (1 - 1/N)/N. The last three tokens are min(3, N) entries of z_L, whose mode is right with
     probability (E[its multiplicity] + (N - 3)/N)/N. (N = 2 < L: the third is z_{L-1}(1), which is
     i_{L-1} with probability 1/2 + 1/4; the entry of z_L that it names is right with probability 3/4
-    + 1/4 * 1/2.)
-
-    L = 1 is evaluating a function, which boosted trees on raw tokens learn at m = 6 (0.99).
+    + 1/4 * 1/2.) L = 1 is evaluating a function, as in seqcomp.
 
     Counted: (2m - 1) n_1 ... n_{L-1}, for the prefix z_0, w, z_1(0) [here].
 

@@ -424,10 +424,8 @@ class Group(Product):
     C3, and a model that tracks it alone is right with probability 1/4. A5 and A6 have no quotients:
     there is no smaller group to track.
 
-    Counted: The order of the group, k!/2 or m, for prefixes of any length from 1 to n - 1 [here].
-
-    Prefixes with one product have the same answers, and of two products g != h any continuation
-    with product c is answered c o g and c o h, which differ. All products occur.
+    Counted: The order of the group, k!/2 or m, for prefixes of any length from 1 to n - 1 [here],
+    as of permutation.
 
     From: the word problems of A_5, hard for NC^1 (Barrington 1989), and of cyclic groups, in ACC^0;
     Merrill, Petty, Sabharwal, arXiv 2404.08819, compare A_5, A_4 x Z_5 and Z_60

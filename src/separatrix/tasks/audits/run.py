@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from math import exp, inf, sqrt
 from statistics import NormalDist
@@ -212,36 +213,38 @@ class Subject:
 _NOT_PROMISED = "promises nothing about shortcuts; the levels are those of the task without it"
 
 
-def of_tokens(task: Task) -> Subject:
-    """Prompts as they are, or cut at a uniform place. Raises SpecError for a chain of thought."""
-    if task.stepwise:
+def subject_of(task: Task | TextTask) -> Subject:
+    """What probes see of a task. Raises SpecError for a chain of thought."""
+    words = isinstance(task, TextTask)
+    if not words and task.stepwise:
         raise SpecError(
             f"{task.spec}: a chain of thought is there to be followed, and no shortcut; audit the"
             f" task without it: {task.asked.spec}"
         )
-
     shift = getattr(task, "shift", PLAIN)
     promised = shift == PLAIN
-
-    def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
-        tokens, targets = task.sample(instances, rng)
-        if not task.several:
-            return Prompts(tokens, tokens, task.vocabulary), targets
-        places = one_of(targets != NO_ANSWER, rng)
-        return cut(tokens, places, nothing=task.vocabulary), targets[np.arange(instances), places]
-
+    chance = Fraction(1, task.candidates) if words else task.chance
     return Subject(
         spec=task.spec,
-        answers=task.answers,
-        length=task.length,
-        chance=task.chance,
+        answers=task.candidates if words else task.answers,
+        length=(1 + _NAMES_OF_A_FACT) * (task.sentences + 1) if words else task.length,
+        chance=chance,
         # a shift may make its own chance larger than a level of the task without it
-        level=lambda probe: max(stated(task, probe) or Fraction(1), task.chance),
-        draw=draw,
+        level=lambda probe: max(stated(task, probe) or Fraction(1), chance),
+        draw=partial(_told, task) if words else partial(_drawn, task),
         shortcuts={name: shortcut(name, task) for name in task.shortcuts},
         promised=promised,
         note="" if promised else f"shift={shift} {_NOT_PROMISED}",
     )
+
+
+def _drawn(task: Task, instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
+    """Prompts as they are, or cut at a uniform place where an answer is due."""
+    tokens, targets = task.sample(instances, rng)
+    if not task.several:
+        return Prompts(tokens, tokens, task.vocabulary), targets
+    places = one_of(targets != NO_ANSWER, rng)
+    return cut(tokens, places, nothing=task.vocabulary), targets[np.arange(instances), places]
 
 
 _SENTENCE = re.compile(r"[^.?!:\n]+")
@@ -249,22 +252,8 @@ _WORD = re.compile(r"\w+")
 _NAMES_OF_A_FACT = 2
 
 
-def of_words(task: TextTask) -> Subject:
-    """The task as the probes see it; its answers are the candidates of a prompt, by number."""
-    known = frozenset(names())
-
-    def draw(instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
-        return _tokens(task, task.sample(instances, rng), known, rng)
-
-    return Subject(
-        spec=task.spec,
-        answers=task.candidates,
-        length=(1 + _NAMES_OF_A_FACT) * (task.sentences + 1),
-        chance=Fraction(1, task.candidates),
-        level=lambda probe: stated(task, probe) or Fraction(1),
-        draw=draw,
-        shortcuts={name: shortcut(name, task) for name in task.shortcuts},
-    )
+def _told(task: TextTask, instances: int, rng: np.random.Generator) -> tuple[Prompts, Tokens]:
+    return _tokens(task, task.sample(instances, rng), frozenset(names()), rng)
 
 
 def _tokens(
@@ -367,11 +356,6 @@ def audit(
         rows=tuple(rows.values()),
         note=subject.note,
     )
-
-
-def subject_of(task: Task | TextTask) -> Subject:
-    """What probes see of a task. Raises SpecError for a chain of thought."""
-    return of_words(task) if isinstance(task, TextTask) else of_tokens(task)
 
 
 def tried(

@@ -50,18 +50,15 @@ def rows_of(length: int) -> int:
     return 1 << (max(1, min(MOST_ROWS, _TOKENS // length)).bit_length() - 1)
 
 
-def parts(batch: int, length: int, rng: np.random.Generator) -> list[Part]:
+def parts(batch: int, length: int, rng: np.random.Generator) -> Iterator[Part]:
     """What the next `batch` rows are; `rng` moves on as many steps. Without PCG64, 1-row blocks."""
-    if type(rng.bit_generator).__name__ not in _STEPS:
+    counter = rng.bit_generator
+    if type(counter).__name__ not in _STEPS:
         seeds = rng.integers(0, 1 << 64, size=batch, dtype=np.uint64)
-        return [Part(int(seed), 1, 0, 1) for seed in seeds]
+        yield from (Part(int(seed), 1, 0, 1) for seed in seeds)
+        return
     rows = rows_of(length)
     first = _place(rng, rows)
-    return list(_counted(batch, rows, first, rng))
-
-
-def _counted(batch: int, rows: int, first: int, rng: np.random.Generator) -> Iterator[Part]:
-    counter = rng.bit_generator
     _move(counter, -first)
     left = batch
     while left:

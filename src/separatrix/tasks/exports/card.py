@@ -16,7 +16,6 @@ import yaml
 
 from separatrix.core.evidence.canonical import package_version
 from separatrix.core.evidence.folder import Checksum
-from separatrix.core.numbers.lazy import np
 from separatrix.tasks import Task
 from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.exports.job import Job
@@ -298,17 +297,7 @@ def _schema(job: Job) -> pa.Schema:
 def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
-    arrays = []
-    for field in schema:
-        values = rows[field.name]
-        if isinstance(values, np.ndarray) and values.ndim == 2:
-            # int32 is enough: a batch has at most 2^24 tokens, or is a single row of so many
-            offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
-            arrays.append(
-                pa.ListArray.from_arrays(offsets, pa.array(values.ravel(), field.type.value_type))
-            )
-        else:
-            arrays.append(pa.array(values, field.type))
+    arrays = [pa.array([*rows[field.name]], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

@@ -466,26 +466,18 @@ class Variables(Haystack):
         self, named: list[str], order: list[int], filler: Ints, places: list[int]
     ) -> TextItem:
         size = self.hops + 2
-        told = []
-        for start in range(0, len(named), size):
-            word, first, *copies = named[start : start + size]
-            sources = [first, *copies]
-            told.append(
-                [
-                    f"The variable {first} holds the word {word}.",
-                    *(
-                        f"The variable {copy} copies the variable {source}."
-                        for copy, source in zip(copies, sources, strict=False)
-                    ),
-                ]
-            )
-        sentences = [sentence for chain in told for sentence in chain]
+        ways = ["holds the word", *["copies the variable"] * self.hops]
+        sentences = [
+            f"The variable {named[start + at + 1]} {way} {named[start + at]}."
+            for start in range(0, len(named), size)
+            for at, way in enumerate(ways)
+        ]
         word, *variables = named[:size]
         needles = [sentences[at] for at in order]
         return TextItem(
             self._prompt(needles, self._question([word]), filler, places),
             ", ".join(sorted(variables)),
-            tuple(told[0]),
+            tuple(sentences[: self.hops + 1]),
             # the last variable of every chain, which takes all hops to find
             tuple(sorted(named[size - 1 :: size])),
         )

@@ -11,7 +11,7 @@ from separatrix.core.errors import SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import require
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
-from separatrix.tasks.text.names import names, some_names
+from separatrix.tasks.text.names import names
 from separatrix.tasks.text.templates import (
     HOLE,
     MOST_HOPS,
@@ -165,7 +165,8 @@ class MultiHop(TextTask):
         asked = [
             stage[which] for stage, which in zip(stages, rng.integers(2, size=9), strict=False)
         ]
-        drawn = iter(some_names(self._needed(self.n), rng))
+        named = rng.choice(len(names()), self._needed(self.n), replace=False).tolist()
+        drawn = (names()[at] for at in named)
         whole = self.candidates
         rest = self.n - whole * self._per_chain
         chains = [[next(drawn) for _ in range(len(asked) + 1)] for _ in range(whole)]

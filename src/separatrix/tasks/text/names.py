@@ -12,8 +12,6 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from separatrix.core.numbers.lazy import np
-
 _FIRST: Final = "bdfgjklmnprstvz"
 _LAST: Final = "bdfgxklmnprstvz"
 _VALUE: Final = {
@@ -56,9 +54,3 @@ def names() -> tuple[str, ...]:
         if name not in taken and not any(part in name for part in rude):
             found.append(name.capitalize())
     return tuple(found)
-
-
-def some_names(number: int, rng: np.random.Generator) -> list[str]:
-    """Different uniform names."""
-    every = names()
-    return [every[at] for at in rng.choice(len(every), number, replace=False).tolist()]
