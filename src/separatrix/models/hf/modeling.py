@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
@@ -165,7 +165,11 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
             answers = self.model.every(input_ids)[:, -logits_to_keep:]
         rest = self.config.vocab_size - answers.shape[-1]
         logits = F.pad(answers, (0, rest), value=float("-inf"))
-        loss: Any = None if labels is None else next_token_loss(logits, labels)
+        loss: Any = None
+        if labels is not None:
+            # mean cross entropy of each label with the logits of the token before it
+            before = logits[:, :-1].flatten(0, 1).float()
+            loss = F.cross_entropy(before, labels[:, 1:].flatten(), ignore_index=IGNORED)
         given: Any = logits
         return CausalLMOutput(loss=loss, logits=given)
 
@@ -178,14 +182,6 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
             "attention_mask": others.get("attention_mask"),
             "logits_to_keep": 1,
         }
-
-
-def next_token_loss(
-    logits: Float[Tensor, "b t v"], labels: Int[Tensor, "b t"]
-) -> Float[Tensor, ""]:
-    """Mean cross entropy of each label with the logits of the token before it."""
-    given = logits[:, :-1].flatten(0, 1)
-    return F.cross_entropy(given.float(), labels[:, 1:].flatten(), ignore_index=IGNORED)
 
 
 def _untouched(folder: Path) -> tuple[str, set[str]]:

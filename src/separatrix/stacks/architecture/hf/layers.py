@@ -6,7 +6,7 @@ or opened before a file is read, what is done to the layers after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from separatrix.core.errors import ConfigError
@@ -22,13 +22,8 @@ from separatrix.stacks.architecture.hf.fields import (
     some,
 )
 from separatrix.stacks.architecture.hf.kinds import listed, parts, told
-from separatrix.stacks.architecture.hf.notes import (
-    ACCUMULATORS,
-    cache_note,
-    convolution_note,
-    note_predicted,
-    note_state,
-)
+from separatrix.stacks.architecture.hf.notes import note_predicted, note_usual
+from separatrix.stacks.architecture.hf.sizes import size_of
 from separatrix.stacks.architecture.hf.table import PATTERN, ROWS, UNKNOWN, Row, made
 from separatrix.stacks.architecture.hf.unread import doubted, unread
 from separatrix.stacks.architecture.spec import parse_sizes
@@ -40,7 +35,6 @@ from separatrix.stacks.mechanisms import (
     ReusedWindow,
     Window,
 )
-from separatrix.stacks.mechanisms.base import ATTENTION
 
 _OVERRIDES = "per_layer_config"
 _LISTED = {
@@ -76,7 +70,9 @@ def read(row: Row, fields: Fields) -> Layers:
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
     if row.after:
         layers = AFTER[row.after](fields, kinds, layers)
-    _note_usual(row, fields, [draft for layer in layers for draft in layer])
+    if row.reuse:
+        layers = _reusing(fields, kinds, layers, size_of(row.reuse, fields))
+    note_usual(fields, [draft for layer in layers for draft in layer], row.state)
     note_predicted(fields)
     if row.note:
         fields.note(" ".join(row.note.split()))
@@ -115,18 +111,6 @@ def _ended(row: Row, fields: Fields, kinds: list[str]) -> list[str]:
     why = "whatever the file says: the model class makes it so"
     fields.note(f"the last layer is {row.last} attention, {why}")
     return [*kinds[:-1], row.last]
-
-
-def _note_usual(row: Row, fields: Fields, drafts: Sequence[Draft]) -> None:
-    """Says what is taken for granted of such mixers in any file."""
-    dtype = fields.model_format()
-    if any("state_format" in draft.sizes for draft in drafts):
-        note_state(fields, row.state)
-    # over one token it is a function of that token
-    if any(draft.sizes.get("conv", 0) not in (0, 1) for draft in drafts):
-        fields.note(convolution_note(dtype))
-    if any(draft.cls.group in ATTENTION for draft in drafts):
-        fields.note(cache_note(dtype), ACCUMULATORS)
 
 
 def per_layer(fields: Fields, own: Sequence[str], layers: int) -> list[Fields]:
@@ -210,7 +194,7 @@ def by_pattern(fields: Fields, pattern: str) -> Layers:
     layers = tuple(tuple(drafts[name, repr(sizes)] for name, sizes in layer) for layer in stack)
     text = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
     fields.note(f"layers set by hand: --pattern '{' '.join(text.split())}'")
-    _note_usual(PATTERN, fields, [*drafts.values()])
+    note_usual(fields, [*drafts.values()])
     if odd:
         fields.note(f"not read, the pattern stands for them: {some(odd)}")
     return layers
@@ -225,17 +209,11 @@ def _of_pattern(file: Fields, name: str) -> Draft:
     unknown = {
         size.name: Unknown((f"no field is known to hold '{size.name}' of '{name}'",))
         for size in fields(MECHANISMS[name])
-        if _is_size(size.default)
+        # numbers that a layer cannot do without: 0 and None stand for "none" and another size
+        if type(size.default) is int and size.default > 0
     }
     draft = made(name, file)[0]
     return replace(draft, sizes={**unknown, **draft.sizes})
-
-
-def _is_size(default: Any) -> bool:
-    """Whether a field is a number that a layer cannot do without; 0 and None stand for "none"
-    and for another size.
-    """
-    return default is not MISSING and type(default) is int and default > 0
 
 
 # ---- files of a model type that no row knows: lists of layers, then periods, then attention alone.
@@ -481,13 +459,6 @@ AFTER: dict[str, Callable[[Fields, list[str], Layers], Layers]] = {
     ),
     "two_each": lambda fields, _, layers: _repeated(
         fields, layers, 2, "two attentions in every layer"
-    ),
-    # Gemma 3n; transformers takes 15 where that is absent
-    "last_layers_reuse": lambda fields, kinds, layers: _reusing(
-        fields, kinds, layers, fields.needed("num_kv_shared_layers", low=0)
-    ),
-    "last_layers_reuse_if_said": lambda fields, kinds, layers: _reusing(
-        fields, kinds, layers, fields.optional_size("num_kv_shared_layers", low=0) or 0
     ),
     "no_values": _no_values,
     "chosen_before": _chosen_before,

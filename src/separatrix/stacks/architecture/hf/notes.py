@@ -5,7 +5,7 @@ where a file states it, as quantised releases do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,13 +23,28 @@ from separatrix.stacks.mechanisms import DSA
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _PREDICTED = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
-ACCUMULATORS = (
-    "softmax accumulators fp32 with a running maximum (assumed): the FlashAttention kernels of"
-    " transformers and vLLM keep them so"
-)
 
 
-def note_state(fields: Fields, said: str) -> None:
+def note_usual(fields: Fields, drafts: Sequence[Draft], state: str = "") -> None:
+    """Says what is taken for granted of such mixers in any file; `state`: as `Row.state`."""
+    dtype = fields.model_format()
+    if any("state_format" in draft.sizes for draft in drafts):
+        _note_state(fields, state)
+    # over one token it is a function of that token
+    if any(draft.sizes.get("conv", 0) not in (0, 1) for draft in drafts):
+        fields.note(
+            f"convolution buffers {dtype} (assumed), the last K-1 inputs: transformers and vLLM"
+            " keep them in the model's dtype"
+        )
+    if any(draft.cls.group in ATTENTION for draft in drafts):
+        fields.note(
+            _cache_note(dtype),
+            "softmax accumulators fp32 with a running maximum (assumed): the FlashAttention kernels"
+            " of transformers and vLLM keep them so",
+        )
+
+
+def _note_state(fields: Fields, said: str) -> None:
     """Says what is taken for granted of the recurrent state, unless its mixer has said so; `said`:
     the field that states its format, or the sentence.
     """
@@ -46,14 +61,7 @@ def note_state(fields: Fields, said: str) -> None:
         )
 
 
-def convolution_note(dtype: str) -> str:
-    return (
-        f"convolution buffers {dtype} (assumed), the last K-1 inputs: transformers and vLLM keep"
-        " them in the model's dtype"
-    )
-
-
-def cache_note(dtype: str) -> str:
+def _cache_note(dtype: str) -> str:
     return (
         f"keys and values {dtype} (assumed): transformers and vLLM keep them in the dtype they"
         " compute in, the file's unless told otherwise"
@@ -137,7 +145,7 @@ def stored(layers: Layers, fields: Fields) -> Layers:
                 " the wrong one"
             )
     said = f"keys and values {format_}, as the file states in '{name}'"
-    usual = cache_note(fields.model_format())
+    usual = _cache_note(fields.model_format())
     fields.notes[:] = [said if note == usual else note for note in fields.notes]
 
     def formatted(draft: Draft) -> Draft:

@@ -55,6 +55,11 @@ def value_of(of: str | ast.expr, fields: Fields) -> Value:
     return _value(parsed(of) if isinstance(of, str) else of, fields)
 
 
+def size_of(of: str, fields: Fields) -> int:
+    """The same, of a size that a file must tell. Raises ConfigError where it does not."""
+    return fields.known(_size(parsed(of), fields))
+
+
 class _Spelled(ast.NodeTransformer):
     """Puts the sizes that have a name in the table in its place."""
 
@@ -222,11 +227,6 @@ def _first(fields: Fields, number: ast.expr) -> Value:
     return fields.layer < _known(fields, number)
 
 
-def _short(fields: Fields, number: ast.expr) -> Value:
-    """Whether the stack has fewer layers than that."""
-    return fields.layers() < _known(fields, number)
-
-
 def _left_over(fields: Fields, period: ast.expr) -> Value:
     """Whether it stands behind the last whole period."""
     layers = fields.layers()
@@ -327,14 +327,6 @@ def _feature(fields: Fields) -> Value:
     return _FEATURES[name]
 
 
-def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
-    """Of the short convolutions of gated slot attention, all together."""
-    own = _size(parsed("FLA_KV"), fields)
-    groups = _size(parsed("num_heads / (num_kv_heads | num_heads)"), fields)
-    one, other = _size(key, fields), _size(value, fields)
-    return own * (groups * one + one + other)
-
-
 # ---- sizes of mixers that refuse what their classes do not do
 
 
@@ -354,7 +346,6 @@ _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "optional": lambda fields, node: fields.optional_size(*_names(node)),
     "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
     "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
-    "off": lambda fields, node: fields.flag(ast.unparse(node)) is False,
     "stated": _stated,
     "has": lambda fields, node: any(map(fields.has, _names(node))),
     "null": lambda fields, node: fields.data.get(ast.unparse(node), 0) is None,
@@ -365,7 +356,6 @@ _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
     "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,
     "but_one": lambda fields, node: fields.size(ast.unparse(node), low=2) - 1,
-    "positive": lambda fields, node: bool(fields.optional_size(ast.unparse(node), low=0)),
 }
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FIELDS,
@@ -376,8 +366,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     # of a layer's number
     "every": _every,
     "first": _first,
-    "after": lambda *asked: not _first(*asked),
-    "short": _short,
     "left_over": _left_over,
     "below": _below,
     "sparse": _sparse,
@@ -389,6 +377,5 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "equal_widths": _equal_widths,
     "per_head": _per_head,
     "xlstm_dim": _xlstm_dim,
-    "slot_channels": _slot_channels,
 }
 """What expressions of the table may call."""

@@ -35,16 +35,12 @@ def _several(text: str) -> list[ast.expr]:
     return [node, *several]
 
 
-def _opened(node: ast.expr) -> ast.expr:
-    named = isinstance(node, ast.Name) and node.id in DATA["mixers"]
-    return parsed(DATA["mixers"][ast.unparse(node)]) if named else node
-
-
 def _made(node: ast.expr, fields: Fields) -> Draft:
     """A mechanism and its sizes. Words that are no sizes: `silent`, fields that size nothing of it;
     `section`, the object that its fields may stand in.
     """
-    node = _opened(node)
+    if isinstance(node, ast.Name) and node.id in DATA["mixers"]:
+        node = parsed(DATA["mixers"][node.id])
     if isinstance(node, ast.IfExp):
         return _made(node.body if value_of(node.test, fields) else node.orelse, fields)
     cls, said = _sizes(node)
@@ -124,7 +120,9 @@ class Row:
     last: str = ""
     """The kind of the last layer, where the model class makes it so."""
     after: str = ""
-    """What is done to the layers, such as copies and shared keys; and what is said of it."""
+    """What is done to the layers, such as copies; and what is said of it."""
+    reuse: str = ""
+    """How many of the last layers read keys and values of earlier ones."""
     state: str = ""
     note: str = ""
     way: Way = USUAL

@@ -676,12 +676,6 @@ def _cap(file: Fields, cls: type[Mechanism], usual: int) -> int:
     return int(value)
 
 
-def _clipped(file: Fields) -> bool:
-    """Whether queries, keys and values are clipped at a number of the file."""
-    found = [value for name, value in file.data.items() if name.rpartition(".")[2] == "clip_qkv"]
-    return any(value is not None for value in found)
-
-
 def _with(draft: Draft, seen: Turned | str, way: Way, norm: str) -> Draft:
     """The draft with what is known of its positions, and of what stands around its softmax; what it
     has already wins.
@@ -697,9 +691,11 @@ def _with(draft: Draft, seen: Turned | str, way: Way, norm: str) -> Draft:
     if cap := _cap(file, draft.cls, way.softcap):
         sizes["softcap"] = cap
     bounds = way.bounds and turned and file.flag("use_qk_norm") is not False
+    clips = (name for name in file.data if name.rpartition(".")[2] == "clip_qkv")
+    clipped = any(file.data[name] is not None for name in clips)
     ungated = any(file.flag(name) is False for name in ("attn_output_gate", "use_attention_gate"))
     around: dict[str, Value] = {
-        "bounded": way.bounded or _clipped(file) or bounds,
+        "bounded": way.bounded or clipped or bounds,
         "qk_norm": query_norm(norm, file),
         "gate": "none" if ungated else way.gate,
     }
