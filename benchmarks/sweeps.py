@@ -89,9 +89,7 @@ def pace(processes: int, seconds: float) -> float:
 
     def told(snapshot: Snapshot) -> None:
         # every process has told of a slice
-        if snapshot.counts.get("running") == len(runs) and all(
-            line.step for line in snapshot.cells
-        ):
+        if snapshot.counts.get("running") == len(runs) and all(row.step for row in store.rows()):
             seen.append((time.perf_counter(), snapshot.steps))
         if seen and seen[-1][0] - seen[0][0] >= seconds:
             raise Enough

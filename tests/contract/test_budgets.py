@@ -14,18 +14,18 @@ from contract.test_floors import FLOOR, ROOT
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_940, 2_600),
     "stacks": (9_378, 5_600),
-    "tasks": (12_723, 8_600),
+    "tasks": (12_695, 8_600),
     "theory": (8_582, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
     "mixers": (8_785, 7_200),
-    "models": (3_318, 2_000),
+    "models": (3_305, 2_000),
     "constructions": (4_926, 4_000),
     "proofs": (9_481, 6_200),
     "checks": (2_747, 2_600),
-    "training": (5_631, 3_800),
+    "training": (5_545, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (7_472, 4_000),
+    "cli": (7_426, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

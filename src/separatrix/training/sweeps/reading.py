@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from separatrix.core.errors import SeparatrixError, StoreError, UnknownNameError, first_line
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
+from separatrix.core.evidence.records import SOLVED
 from separatrix.training.sweeps.database import Database
 from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES, seals
 
@@ -297,26 +298,20 @@ class Reading:
             query = f"SELECT key, cell FROM runs WHERE {LISTED}"
             return dict(connection.execute(query, (json.dumps([*keys]),)).fetchall())
 
-    def standing(self, keys: Sequence[str], owner: str) -> tuple[list[Any], dict[int, Any]]:
-        """How some runs stand. By number of their cell and status ("elsewhere" where another owner
-        has claimed them): how many they are, their steps, the most steps of one, and the sum of the
-        shares of their steps that are left. And by cell right and due of the best that is done and
-        not damaged.
+    def standing(self, keys: Sequence[str], owner: str) -> list[Any]:
+        """How some runs stand: by number of their cell and status ("elsewhere" where another owner
+        has claimed them) how many they are, their steps, the sum of the shares of their steps that
+        are left, and how many are solved and not damaged.
         """
-        listed = json.dumps([*keys])
+        right = f"answered * {SOLVED.denominator} >= due * {SOLVED.numerator}"
+        solved = f"iif(status = 'done' AND {right} AND NOT ({BROKEN}), 1, NULL)"
         with self._database.reading() as connection:
-            counts = connection.execute(
+            return connection.execute(
                 f"SELECT cell, iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status)"
-                " AS word, count(*), sum(step), max(step), sum(1.0 - 1.0 * step / steps)"
+                f" AS word, count(*), sum(step), sum(1.0 - 1.0 * step / steps), count({solved})"
                 f" FROM runs WHERE {LISTED} GROUP BY cell, word ORDER BY cell",
-                (owner, listed),
+                (owner, json.dumps([*keys])),
             ).fetchall()
-            best = connection.execute(
-                f"SELECT cell, answered, due, max({_ACCURACY}) FROM runs"
-                f" WHERE status = 'done' AND NOT ({BROKEN}) AND {LISTED} GROUP BY cell",
-                (listed,),
-            )
-            return counts, {cell: answers for cell, *answers, _ in best}
 
     def shown(
         self, sweep: str, keys: Sequence[str] | None = None

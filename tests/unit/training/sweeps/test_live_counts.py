@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support import pretended
 
+from separatrix.core.evidence.records import SOLVED
 from separatrix.models.stored.run import Run
 from separatrix.training.packs import Pack, Update, cost, packed
 from separatrix.training.sweeps.live import Watch
@@ -54,9 +55,7 @@ def test_counts_pace_and_time_left(store: Store, clock: list[float]) -> None:
     # 40 model-steps in 10 s, and 360 are left
     assert (shown.steps, shown.rate) == (40, 4.0)
     assert shown.left == pytest.approx(90.0)
-    (line,) = shown.cells
-    assert (line.label, line.total, line.running, line.step) == ("full", 4, 2, 20)
-    assert line.best == -1.0
+    assert shown.solved == 0
     # the first run ends early, at step 50: half its steps, and all of its cost
     clock[0] += 10.0
     outcome = replace(pretended.expected(runs[0]), steps_done=50)
@@ -67,8 +66,7 @@ def test_counts_pace_and_time_left(store: Store, clock: list[float]) -> None:
     assert (shown.steps, shown.rate) == (40 + 30 + 40, 5.5)
     # 1 and 0.6 of four runs in 20 s
     assert shown.left == pytest.approx(20.0 / 1.6 * 2.4)
-    (line,) = shown.cells
-    assert (line.ended, line.right, line.due) == (1, *outcome.answers)
+    assert (shown.ended, shown.solved) == (1, outcome.accuracy >= SOLVED)
 
 
 def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list[float]) -> None:
@@ -87,23 +85,24 @@ def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list
     # a quarter took 10 s, and a quarter is left
     assert shown.left == pytest.approx(10.0)
     assert (shown.steps, shown.counts) == (25, {"running": 1, "diverged": 1})
-    assert (shown.cells[0].ended, shown.cells[0].right) == (1, None)
+    assert (shown.ended, shown.solved) == (1, 0)
 
 
-def test_the_best_run_is_one_that_is_not_damaged(store: Store) -> None:
-    runs = pretended.runs(2)
-    packs = begin(store, runs, 2)
+def test_solved_runs_are_those_that_are_not_damaged(store: Store) -> None:
+    runs = pretended.runs(3)
+    packs = begin(store, runs, 3)
+    whole = pretended.outcome(runs[0], 0).tested
     ends = [
         (run.key, pretended.outcome(run, correct))
-        for run, correct in zip(runs, (9, 7), strict=True)
+        for run, correct in zip(runs, (whole, whole, whole // 2), strict=True)
     ]
     tell(store, packs[0], 5, finished=tuple(ends), checkpoint=None)
     watch = Watch(store, packs, "me", runs)
-    assert watch.snapshot().cells[0].right == 9
+    assert watch.snapshot().solved == 2
     with store._database.transaction() as connection:
         connection.execute("DROP TRIGGER ended_stays")
         connection.execute("UPDATE runs SET version = 'other' WHERE key = ?", (runs[0].key,))
-    assert watch.snapshot().cells[0].right == 7
+    assert watch.snapshot().solved == 1
 
 
 def test_lines_are_told_once(store: Store) -> None:

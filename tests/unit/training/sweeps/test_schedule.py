@@ -336,7 +336,7 @@ def test_what_cannot_go_on_from_its_checkpoint_starts_again(store: Store) -> Non
 
 def test_nothing_to_do(store: Store) -> None:
     last = run_sweep(store, [], InPlace(quick), owner="me")
-    assert (last.total, last.left, last.cells) == (0, 0.0, ())
+    assert (last.total, last.left, last.solved) == (0, 0.0, 0)
 
 
 def test_where_there_is_no_worker_it_waits_for_one(store: Store) -> None:
