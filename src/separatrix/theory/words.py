@@ -86,8 +86,17 @@ def _told(title: str, lines: list[str], asked: list[str]) -> Told:
             for name in names.split(", "):
                 own = None if other else Words(said[0] if said[1:] else "{statement}", said[-1])
                 words[place][name] = own or TOLD[other].words[name]
-    shared = tuple(SHARED.get(premise.strip("[]"), premise) for premise in premises)
-    return Told(title, lines[0], shared, source, proof, *words, says)
+    if says and not any("may be chosen" in premise for premise in premises):
+        premises.append("[chosen weights]")
+    spelled = tuple(one for premise in premises for one in _spelled(premise))
+    return Told(title, lines[0], spelled, source, proof, *words, says)
+
+
+def _spelled(premise: str) -> list[str]:
+    """A premise; of a name in brackets all that it stands for."""
+    if not premise.startswith("["):
+        return [premise]
+    return [one for part in SHARED[premise[1:-1]].split(" | ") for one in _spelled(part)]
 
 
 for _section in _SECTIONS[:-1]:
