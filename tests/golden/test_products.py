@@ -53,6 +53,8 @@ def test_layers_that_follow_five_things_at_every_prefix(name: str, n: int, maps:
         ("qwen3-8b", 131_072, [4] * 9, 4**9 - 1),
         # windows of 1,024: 5^4 (1 + 1023 // 625)
         ("gemma-3-27b", 1_249, [5, 5, 5, 5, 2], 1_249),
+        # fewer at once leave the last one more: 3^6 (1 + 1023 // 729)
+        ("gemma-3-27b", 1_457, [3] * 6 + [2], 1_457),
     ],
 )
 def test_with_weights_for_one_length(name: str, n: int, maps: list[int], letters: int) -> None:
@@ -65,7 +67,7 @@ def test_with_weights_for_one_length(name: str, n: int, maps: list[int], letters
 @pytest.mark.parametrize(
     ("name", "n", "said"),
     [
-        ("gemma-3-27b", 1_250, ("multiply 1,249 letters", "0.0042", "0.0704")),
+        ("gemma-3-27b", 1_458, ("multiply 1,457 letters", "0.0042", "0.0704")),
         ("llama-3.1-8b", 1_048_576, ("0.1623", "0.1936")),
         ("gemma-2-9b", 8_192, ("capped",)),
     ],

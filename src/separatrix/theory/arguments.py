@@ -157,31 +157,21 @@ class Refuted(NamedTuple):
         return LogSign(-1, "integers", self.said)
 
 
-class Number(Protocol):
-    """What an inequality is written in: exact integers, or integers kept as floats."""
-
-    def __add__(self, other: Any, /) -> Self: ...
-    def __radd__(self, other: Any, /) -> Self: ...
-    def __sub__(self, other: Any, /) -> Self: ...
-    def __mul__(self, other: Any, /) -> Self: ...
-    def __rmul__(self, other: Any, /) -> Self: ...
-    def __floordiv__(self, other: Any, /) -> Self: ...
-
-
-N = TypeVar("N", bound=Number)
+N = TypeVar("N", int, float)
+"""What an inequality is written in: exact integers, or integers kept as floats."""
 
 
 def smaller(a: N, b: N) -> N:
     """The smaller of two numbers."""
-    return cast(N, min(cast(float, a), cast(float, b)))
+    return min(a, b)
 
 
 def ceil_ratio(a: N, b: N) -> N:
     """a / b, rounded up."""
     if isinstance(a, int) and isinstance(b, int):
-        return cast(N, -(-a // b))
+        return -(-a // b)
     # floats only propose points: an error of one here may cost a find, never a proof
-    return cast(N, float(ceil(cast(float, a) / cast(float, b))))
+    return float(ceil(a / b))
 
 
 class Certified(Protocol):
@@ -320,7 +310,7 @@ class Counting(Generic[N]):
 
     def _with_groups(self, owed: N, groups: N) -> N:
         if self.more:
-            owed = owed + smaller(cast(N, self.few), groups) * self.more
+            owed = owed + smaller(self.few, groups) * self.more
         return owed + groups * self.r * self.caches
 
     def least(self: Counting[float], rounds: int) -> float:

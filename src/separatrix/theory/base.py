@@ -163,9 +163,9 @@ class Theorem(ABC):
     def failing_briefly(self, n: int) -> str:
         """The same for the cell of a table: "n >= 58", "n = 282" or "n <= 5.97e23"."""
         shown = self.n_shown(n)
-        if shown.startswith("at most"):
-            return f"n {'>=' if self.larger_fail_too else '<='} {shown.removeprefix('at most ')}"
-        return f"n {'>=' if self.larger_fail_too else '='} {shown}"
+        bound = shown.removeprefix("at most ")
+        at = "=" if bound == shown else "<="
+        return f"n {'>=' if self.larger_fail_too else at} {bound}"
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False

@@ -882,17 +882,12 @@ def written(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """The same, and why no recipe writes down what a verdict says exists: what `construct` says."""
     if verdict.status != "SOLVABLE" or verdict.theorem not in FITS:
         return (), ""
-    stack = Architecture.parse(verdict.architecture)
-    return recipe_in(verdict.theorem, parse_task(verdict.task), stack)
-
-
-def recipe_in(key: str, task: Task, stack: Architecture) -> tuple[tuple[str, ...], str]:
-    """The same of a theorem that sees room in a stack."""
+    stack, task = Architecture.parse(verdict.architecture), parse_task(verdict.task)
     if any(part.model_width is not None for layer in stack for part in layer):
         return (), TOKEN_SHIFT
     reason = NOT_BUILT
     for seen, form in ways(stack):
-        for recipe in recipes_of(key, task) or ():
+        for recipe in recipes_of(verdict.theorem, task) or ():
             try:
                 _check_sizes(recipe, task, form)
                 _check_leads(slots(recipe, task, seen, form), task, form)

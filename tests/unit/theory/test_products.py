@@ -74,6 +74,15 @@ def test_what_a_layer_multiplies_is_bound_by_heads_width_and_window() -> None:
     assert letters("full(heads=16) + window(size=4, heads=16)", 13) == 0
 
 
+def test_more_heads_lose_no_product() -> None:
+    """Two words in each of two windows of three are four letters; three in the first one, which a
+    wider MLP multiplies, leave the second one none.
+    """
+    for heads in (1, 2, 4, 16):
+        stack = Architecture.parse(f"shortconv(conv=3)*2 + window(size=3) @ heads={heads}, fp32")
+        assert judge(stack, Parity(n=4))[0].status == "SOLVABLE", heads
+
+
 def test_a_bounded_width_is_part_of_the_verdict() -> None:
     config = {
         "model_type": "llama",

@@ -45,6 +45,20 @@ def test_gates_tell_a_query_how_much_was_forgotten_so_one_layer_is_not_known_to_
     assert status(f"full @ {sizes}", task) == "FAILS"
 
 
+def test_one_layer_of_windows_or_chunks_reads_no_more_than_a_full_one() -> None:
+    """A window of at least the prompt is full attention, and was not seen to fail; a vector that is
+    key and value at once is not worked out, and a convolution is a layer of its own.
+    """
+    sizes = "heads=1, head_dim=4, p8, accumulator=p8, running_max=false"
+    for kind in ("window(size=2)", "window(size=9999)", "chunked(size=3)", "full|window(size=2)"):
+        bits = 40 * len(kind.split("|"))
+        stack = Architecture.parse(f"{kind} @ {sizes}")
+        assert sole_full_layer(stack) == bits
+        assert status(stack.spec, Equality(n=bits + 1)) == "FAILS"
+    for kind in ("window(size=9, conv=2)", "window(size=9, shared=true)", "window(size=9)*2"):
+        assert sole_full_layer(Architecture.parse(f"{kind} @ {sizes}")) is None
+
+
 def test_sums_of_gates_count_as_a_bounded_layer_before() -> None:
     """One number per head, as wide as accumulators: 3 x 32 bits."""
     fox = Architecture.parse("fox @ heads=3, kv_heads=1, head_dim=8, bf16")

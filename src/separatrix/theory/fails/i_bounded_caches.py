@@ -111,8 +111,8 @@ class TheoremIPrime(Theorem):
         if n is None and not sign.positive:
             return None
         sentence = (
-            f"one full layer reads at most 2^{number(h)} values; {first.named} has at least"
-            f" {first.contents} contents to tell apart"
+            f"its only layer with memory reads at most 2^{number(h)} values; {first.named} has"
+            f" at least {first.contents} contents to tell apart"
         )
         if n is not None:
             sentence += f"; {since}"
@@ -121,11 +121,13 @@ class TheoremIPrime(Theorem):
 
 
 def sole_full_layer(architecture: Architecture) -> int | None:
-    """h of the only layer with memory when that is full attention alone, else None."""
+    """h of the only layer with memory when that is full attention alone, or windows or chunks of
+    it, which read no more of the prompt; else None.
+    """
     memory = architecture.remembering
     if sum(times for _, times in memory) != 1:
         return None
-    layer = memory[0][0]
+    layer = [part.within(1) for part in memory[0][0]]
     # a short convolution before q, k and v would be a layer with memory of its own
     if any(part.name != "full" or part.sizes().get("conv") for part in layer):
         return None

@@ -7,11 +7,10 @@ has fixed those of layers 1..l-1. `ahead` is that difference, 0 for VI and 1 for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import count, takewhile
-from operator import mul
+from math import prod
 from typing import Any, Generic, Self
 
 from flint import ctx
@@ -109,17 +108,27 @@ class Choice(Generic[N]):
 
     def values(self, level: int) -> N:
         """N_l = m n_1 ... n_l."""
-        return _product((self.m, *self.n[:level]))
+        return prod(self.n[:level], start=self.m)
 
     @property
     def group_queries(self) -> N:
         """W/G: how many queries w there are with w_2 in one group."""
-        return _product((self.g, self.n[0], *self.n[2:]))
+        return prod((self.n[0], *self.n[2:]), start=self.g)
 
     @property
     def queries(self) -> N:
         """W: how many queries w are used."""
         return self.G * self.group_queries
+
+    @property
+    def grouped(self) -> N:
+        """G (Delta_1 t + x): tokens of the contents of z_1, and those of z_0, in each group."""
+        return self.G * (self.delta(1) * self.t + self.x)
+
+    @property
+    def late(self) -> N:
+        """G Delta_1 (t + x): the same where those of z_0 are counted for each content."""
+        return self.G * self.delta(1) * (self.t + self.x)
 
     def delta(self, level: int) -> N:
         """Delta_l."""
@@ -133,10 +142,6 @@ class Choice(Generic[N]):
         """tok_l, l >= 2: entries of z_l, and with z_2 those of z_1 that are constant."""
         entries = self.values(level - 1)
         return entries + self.m - self.t if level == 2 else entries
-
-
-def _product(factors: Sequence[N]) -> N:
-    return reduce(mul, factors)
 
 
 _SIZES = {"m": "m", "m'": "part", "G": "G", "g": "g", "t": "t", "x": "x", "y_1": "y_1"}
@@ -248,7 +253,6 @@ def prices(ahead: int, s: Sizes, p: Choice[N]) -> tuple[N, ...]:
     """X_2, ..., X_L: what is fixed of (z_L, ..., z_l) before z_{l-1} is chosen."""
     first = p.delta(1)
     asked = first * p.x * p.queries
-    late = p.G * first * (p.t + p.x)
     owed = _first_price(ahead, s, p)
     found = [owed]
     pairs = p.G * 0 + 1  # Pi_l
@@ -258,7 +262,7 @@ def prices(ahead: int, s: Sizes, p: Choice[N]) -> tuple[N, ...]:
         # the last layer whose reads by tokens of z_l are fixed; w goes one layer further
         known = level - 1 + ahead
         own = delta * p.tokens(level)
-        lower = middle + pairs * late
+        lower = middle + pairs * p.late
         owed = (
             delta * owed
             + 1
@@ -269,8 +273,7 @@ def prices(ahead: int, s: Sizes, p: Choice[N]) -> tuple[N, ...]:
         )
         if not p.flag(level):
             # reads that were put off: z_0's of layer 1 know its group only
-            grouped = _grouped(p) if level == 2 and not ahead else lower
-            owed = owed + s.h[known - 1] * grouped
+            owed = owed + s.h[known - 1] * (p.grouped if level == 2 and not ahead else lower)
         if p.flag(level + 1):
             others = lower if p.flag(level) else delta * lower
             owed = owed + s.sigma[known + 1] + s.h[known] * (own + others)
@@ -282,27 +285,16 @@ def prices(ahead: int, s: Sizes, p: Choice[N]) -> tuple[N, ...]:
     return tuple(found)
 
 
-def _grouped(p: Choice[N]) -> N:
-    """G (Delta_1 t + x): tokens of the contents of z_1, and those of z_0, in each group."""
-    return p.G * (p.delta(1) * p.t + p.x)
-
-
 def _first_price(ahead: int, s: Sizes, p: Choice[N]) -> N:
     """X_2: what is fixed of (z_L, ..., z_2) and of the constant part of z_1."""
-    first = p.delta(1)
-    queries = p.queries
+    first, queries = p.delta(1), p.queries
     # the group before w, and the layer that w reads before it
     sigma = s.sigma[1 + ahead]
     h = s.h[ahead]
     owed = s.sigma[ahead] + sum(s.opened[: 1 + ahead]) + h * p.x * queries
     if ahead:
         # w reads layer 1 before anything of z_1 is chosen, and z_0's query is its token
-        places = smaller(p.G * p.x, p.t)
-        tokens = p.G * first * p.t
-        owed = owed + s.h[0] * (queries + tokens + places)
+        owed = owed + s.h[0] * (queries + p.G * first * p.t + smaller(p.G * p.x, p.t))
     if not p.flag(2):
         return owed + sigma * p.G * first * p.x
-    if ahead:
-        late = p.G * first * (p.t + p.x)
-        return owed + sigma + h * late
-    return owed + sigma + h * _grouped(p)
+    return owed + sigma + h * (p.late if ahead else p.grouped)

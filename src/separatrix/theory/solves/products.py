@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from math import ceil
+from math import ceil, inf
+from operator import itemgetter
 from typing import NamedTuple
 
 from separatrix.core.evidence.records import Verdict
@@ -192,7 +193,29 @@ def steps(
 ) -> tuple[list[Step], int]:
     """The layers that multiply, in their order, until every token holds the product of so many
     letters, or no layer is left; and how many letters that is.
+
+    Each multiplies as many words as it can. Where that leaves a later window too few, fewer words
+    at once may reach further.
     """
+    taken, product = _steps(architecture, found, points, mlp, letters)
+    windows = any(reader.window is not None for reader in found.values())
+    for most in range(max((step.words for step in taken), default=0) - 1, 1, -1) if windows else ():
+        if product >= letters:
+            break
+        fewer = _steps(architecture, found, points, mlp, letters, most)
+        taken, product = max((taken, product), fewer, key=itemgetter(1))
+    return taken, product
+
+
+def _steps(
+    architecture: Architecture,
+    found: Mapping[int, Reader],
+    points: int,
+    mlp: Mlp,
+    letters: int,
+    most: float = inf,
+) -> tuple[list[Step], int]:
+    """The same where no layer multiplies more words than `most`."""
     layers = [found[index] for index in sorted(found)]
     borders = [*sorted(found), len(architecture)]
     behind = [
@@ -203,7 +226,7 @@ def steps(
         """How many words layer `at` multiplies in the MLPs before layer `until`."""
         mlps = sum(behind[borders[at] : borders[until]])
         made = at_once(points, mlp.width, mlps, layers[at].format)
-        return min(made, fetched(layers[at], product))
+        return int(min(made, fetched(layers[at], product), most))
 
     taken: list[Step] = []
     product = 1

@@ -198,12 +198,8 @@ def recall(architecture: Architecture, task: Recall | MQAR) -> Room | None:
 
 
 def _holds(part: Mechanism, asked: Asked) -> bool:
-    if not isinstance(part, Full) or part.altered != frozenset({"conv"}) or part.conv < 2:
-        return False
-    head = part.retrieval_head
-    if head is None or part.accumulator_bits < 32 or (asked.order and head.format not in WIDE):
-        return False
-    return exact_scores(asked, head.format) and head.has_room(asked.head_dim, asked.answer)
+    joins = isinstance(part, Full) and part.altered == frozenset({"conv"}) and part.conv >= 2
+    return joins and _compares(part, asked, asked.head_dim, wide=asked.order > 0)
 
 
 def exact_scores(asked: Asked, form: str) -> bool:
@@ -227,25 +223,27 @@ def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room 
         long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
         return long and part.format in WIDE
 
-    behind = in_turn(each(architecture), brings, lambda part: _compares(part, asked, width))
-    if behind is None:
+    def compares(part: Mechanism) -> bool:
+        return part.plain and _compares(part, asked, width)
+
+    # the last ones: from behind, layers count down
+    behind = (((-i, j), part) for (i, j), part in reversed([*each(architecture)]))
+    found = in_turn(behind, compares, brings)
+    if found is None:
         return None
-    layers = list(enumerate(architecture))[behind[0][0] :]
-    index = max(
-        i for i, layer in layers[1:] if any(_compares(part, asked, width) for part in layer)
-    )
-    brought = max(i for i, layer in layers if i < index and any(map(brings, layer)))
+    index, brought = (-layer for layer, _ in found)
     numbers = {"key_bits": asked.code, "payload_bits": asked.answer}
     numbers |= {"convolutions": brought, "layer": index}
     numbers |= {"order_bits": asked.order} if asked.order else {}
     return Room(numbers, (NEEDS_NONE if grams else EMBEDDED,))
 
 
-def _compares(part: Mechanism, asked: Asked, width: int) -> bool:
-    if not isinstance(part, Full) or not part.plain or part.accumulator_bits < 32:
-        return False
-    head = part.retrieval_head
-    if head is None or head.format not in WIDE or width > MOST_ADDRESS_BITS:
+def _compares(part: Mechanism, asked: Asked, width: int, *, wide: bool = True) -> bool:
+    """Whether a head of full attention compares so many numbers of a key; `wide`: in fp32 or wider
+    alone.
+    """
+    head = part.retrieval_head if isinstance(part, Full) and part.accumulator_bits >= 32 else None
+    if head is None or (wide and head.format not in WIDE) or width > MOST_ADDRESS_BITS:
         return False
     return exact_scores(asked, head.format) and head.has_room(width, asked.answer)
 
