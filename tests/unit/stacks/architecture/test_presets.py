@@ -16,6 +16,7 @@ from separatrix.core.errors import (
     SpecError,
     UnknownNameError,
 )
+from separatrix.core.evidence.canonical import json_object
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import ROWS, from_config, of_class
 from separatrix.stacks.architecture.outline import UnknownSizes
@@ -259,3 +260,16 @@ def test_weights_of_recurrent_models_by_hand() -> None:
         assert known is not None
         assert round(known.total / unit) == total
         assert active is None or round(known.read(1) / unit) == active
+
+
+def test_gemma_4_without_its_blocks_of_experts() -> None:
+    """30 layers with 128 experts of three maps of 704 units, and what chooses among them."""
+    config = dict(PRESETS["gemma-4-26b-a4b"]["config"])
+    text = json_object(config["text_config"]) or {}
+    with_, without_ = (
+        from_config(config | {"text_config": {**text, "enable_moe_block": own}}).weights
+        for own in (True, False)
+    )
+    assert with_ is not None
+    assert without_ is not None
+    assert with_.total - without_.total == 30 * 128 * 2816 * (3 * 704 + 1)

@@ -571,7 +571,7 @@ def query_norm(norm: str, fields: Fields) -> str:
     return "other" if any(fields.data[name] is True for name in flags) else "none"
 
 
-_CAPS = ("attn_logit_softcapping", "attn_logit_softcap")
+_CAPS = ("attn_logit_softcapping", "attn_logit_softcap", "attn_softcap", "max_attn_value")
 _WORDS: dict[type[Mechanism], tuple[str, ...]] = {
     Window: ("sliding_attention", "main"),
     ReusedWindow: ("sliding_attention", "main"),

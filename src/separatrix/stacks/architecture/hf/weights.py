@@ -97,7 +97,9 @@ class _Mixers:
         by the size of a mixer, or as its class has them.
         """
         fields, words = self.fields, self.words
-        each = fields.flag("mla_use_output_gate") or fields.value("gating") == "per-element"
+        # Laguna's class makes one of each number, but where the field says otherwise
+        each = fields.value("gating") not in (None, True, "per-head")
+        each = each or fields.flag("mla_use_output_gate")
         usual = "sigmoid" if each or "gated" in words else "head" if "heads" in words else "none"
         return {"sigmoid": inner, "head": heads}.get(usual if own == "none" else own, 0)
 

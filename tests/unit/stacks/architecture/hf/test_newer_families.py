@@ -240,6 +240,8 @@ def test_gates_of_laguna_are_one_a_head_or_one_a_number() -> None:
     heads, numbers = (
         from_config(config | {"gating": own}).weights for own in (True, "per-element")
     )
+    # its class reads no other word than "per-head" as one a head
+    assert from_config(config | {"gating": False}).weights == numbers
     assert heads is not None
     assert numbers is not None
     assert (heads.total, numbers.total) == (313_856, 313_856 + 64 * 23 * 44)

@@ -289,6 +289,10 @@ def test_scores_that_are_capped() -> None:
     assert caps(gemma) == {50}
     assert any("capped at 50 (assumed)" in note for note in from_config(gemma).notes)
     assert caps(LLAMA) == {0}
+    # grok-1: 30 tanh(score / 30); no weights make a lead as clear as they like
+    grok = LLAMA | {"model_type": "grok-1", "max_attn_value": 30.0}
+    assert caps(grok) == {30}
+    assert not any(part.free_scores for layer in from_config(grok) for part in layer)
     with pytest.raises(ConfigError, match=r"'attn_logit_softcapping' is 0\.5"):
         from_config(gemma | {"attn_logit_softcapping": 0.5})
     with pytest.raises(ConfigError, match="'attn_logit_softcapping' is there"):

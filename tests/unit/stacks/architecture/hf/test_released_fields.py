@@ -120,8 +120,8 @@ DECORATED = (
     (QWEN2, {"use_mrope": False, "rope_traditional": False}),
     (LLAMA, {"rope_interleaved": False, "transformers.js_config": {"kv_cache_dtype": "fp16"}}),
     (LLAMA, {"use_unified_vision_chunk": True, "num_reward_heads": 0}),
-    # grok-1, Ling-mini-2.0, MobileLLM-125M: model types that nobody reads
-    (PLAIN, {"max_attn_value": 30.0, "norm_head": False, "max_window_layers": 20}),
+    # Ling-mini-2.0, MobileLLM-125M: model types that nobody reads
+    (PLAIN, {"norm_head": False, "max_window_layers": 20}),
     (PLAIN, {"layer_sharing": False, "share_embedding": True}),
     # ERNIE-4.5-0.3B, stablelm-2-1_6b, Phi-3.5-vision, MiniCPM-V-2_6, Ovis2
     (PLAIN, {"compression_ratio": 1.0, "ignored_index": -100, "rotary_scaling_factor": 1.0}),
