@@ -20,7 +20,7 @@ from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import TASKS, Batch, Task, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.base.described import require
-from separatrix.tasks.base.layout import Growth, Layout
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import Tokens
 
 
@@ -55,8 +55,7 @@ class Toy(Task):
 
     def layout(self) -> Layout:
         numbers = {"number": self.V}
-        grows = Growth(f"V = {self.V}", 2)
-        return Layout(self.n, numbers, numbers, self.n - 1, Exact(self.V), grows=grows)
+        return Layout(self.n, numbers, numbers, self.n - 1, Exact(self.V))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.V, size=(self._batch(batch), self.n))

@@ -111,7 +111,7 @@ class CGram(Task):
             answers={"letter": self.V},
             prefix=self.n - self.c,
             table=Table(m, self.V - b, tokens=self.c + 1, shared=spare, question=self.c),
-            grows=Growth(f"c = {self.c}, V = {self.V:,}", (self.c + 1) ** 2 + self.c),
+            grows=Growth(f"c = {self.c}, V = {self.V:,}"),
         )
 
     @property

@@ -70,7 +70,6 @@ class Copying(Task):
             prefix=self.n,
             written={"mark": "|", "blank": "_", "filling": "."},
             spelling="The mark is written |, a blank _, what fills the rest a dot.",
-            grows=Growth(f"V = {self.V:,}", 2),
         )
 
     @property
@@ -193,7 +192,7 @@ class SelectiveCopying(Task):
             length=self.T + self.n,
             written={"blank": "_", "question": "?"},
             spelling="A blank is written _, a question ?.",
-            grows=Growth(f"V = {self.V:,}, T = n + {blanks:,}", 2, {"T": (1, blanks)}),
+            grows=Growth(f"V = {self.V:,}, T = n + {blanks:,}", {"T": (1, blanks)}),
         )
 
     def level(self, probe: str) -> Fraction:

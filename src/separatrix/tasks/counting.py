@@ -109,7 +109,7 @@ class Counting(Task):
             prefix=n,
             classes=Binomial(n + self.V - 1, self.V - 1) if queried else Exact(n + 1),
             runs=TwoRuns.halves(n, (((1,), 1),) if queried else ()),
-            grows=Growth("ones among n bits" if self.form == "ones" else f"V = {self.V:,}", 1),
+            grows=Growth("ones among n bits" if self.form == "ones" else f"V = {self.V:,}"),
         )
 
     @property
@@ -340,7 +340,6 @@ class Majority(Task):
             prefix,
             classes,
             runs=TwoRuns.halves(self.n),
-            grows=Growth(f"k = {self.k:,}", max(3, self.k)),
         )
 
     @property

@@ -7,7 +7,7 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import ladder, require
-from separatrix.tasks.base.layout import Growth, Layout
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
 
@@ -133,7 +133,6 @@ class FuzzyRecall(Task):
             prefix=self.pairs,
             written={"letter of keys": "k{}", "blank": "_"},
             spelling=f"Id {self.V} + j, of keys, is written kj, a blank _.",
-            grows=Growth(f"K = {self.K:,}, V = {self.V:,}, a = {self.a}, b = {self.b}", 2),
         )
 
     def level(self, probe: str) -> Fraction:

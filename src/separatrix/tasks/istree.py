@@ -197,7 +197,7 @@ class IsTree(Task):
             YES_OR_NO,
             2 * (n - b),
             classes,
-            grows=Growth("n vertices and n - 1 edges", 3),
+            grows=Growth("n vertices and n - 1 edges"),
         )
 
     @property

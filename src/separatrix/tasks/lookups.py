@@ -43,7 +43,7 @@ class Lookup(Task):
                 "the sequence": Part(value, slice(self.n), self.V),
                 "the last token": Part(place, -1, self.n),
             },
-            **{"grows": Growth(f"V = {self.V:,}", 1)} | others,
+            **others,
         )
 
     @property
@@ -117,7 +117,7 @@ class Eva(Lookup):
 
     def layout(self) -> Layout:
         """Values and arguments share their ids. V = n stays so; any other V stays."""
-        grows = {"grows": Growth("V = n", 2, {"V": (1, 0)})} if self.n == self.V else {}
+        grows = {"grows": Growth("V = n", {"V": (1, 0)})} if self.n == self.V else {}
         return self._laid({"number": max(self.n, self.V)}, **grows)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, require
-from separatrix.tasks.base.layout import Growth, Layout, Part
+from separatrix.tasks.base.layout import Layout, Part
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
@@ -117,7 +117,6 @@ class Neighbour(Task):
                 "the query": Part("string", -1),
             },
             spelling="A string is written as its bits, its label behind it as a number.",
-            grows=Growth(f"d = {self.d}, V = {self.V:,}", self.V),
         )
 
     @property

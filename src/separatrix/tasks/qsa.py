@@ -114,9 +114,9 @@ class QSA(Task):
             written={"place": "@{}"},
             spelling="Place p, counted from 0, is written @p.",
             parts={"z": Part("value", slice(self.n)), "a set": Part("place", slice(self.n, None))},
-            grows=Growth(f"{kept}as many sets as values", self.q, {"sets": (1, 0)})
+            grows=Growth(f"{kept}as many sets as values", {"sets": (1, 0)})
             if self.sets == self.n
-            else Growth(f"{kept}{self.sets:,} sets", self.q),
+            else Growth(f"{kept}{self.sets:,} sets"),
         )
 
     def _classes(self) -> Count:

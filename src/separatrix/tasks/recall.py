@@ -179,15 +179,14 @@ class Recall(Task):
 
     def _growth(self) -> Growth:
         """V stays, and K/n where it is a whole number, else K - n, or for form=last K."""
-        low = 3 if self.form == "last" else 2
         ratio, more = divmod(self.K, self.n)
         V = f"V = {self.V:,}"
         if more == 0 and ratio > 0:
-            return Growth(f"K = {ratio}n, {V}", low, {"K": (ratio, 0)})
+            return Growth(f"K = {ratio}n, {V}", {"K": (ratio, 0)})
         if self.form == "last":
-            return Growth(f"K = {self.K:,}, {V}", low)
+            return Growth(f"K = {self.K:,}, {V}")
         beyond = self.K - self.n
-        return Growth(f"K = n + {beyond:,}, {V}", low, {"K": (1, beyond)})
+        return Growth(f"K = n + {beyond:,}, {V}", {"K": (1, beyond)})
 
     @property
     def written(self) -> int:
@@ -388,7 +387,7 @@ class NoisyRecall(Task):
             {"value": self.V, "key": self.K, "noise": self.N},
             written={"key": "k{}", "noise": "x{}"},
             spelling=f"Key j, id {self.V} + j, is written kj, noise as x and a number.",
-            grows=Growth(kept, 2, {"K": (1, more)}),
+            grows=Growth(kept, {"K": (1, more)}),
         )
 
     def level(self, probe: str) -> Fraction:

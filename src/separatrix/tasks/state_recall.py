@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder
-from separatrix.tasks.base.layout import Growth, Layout, Part, Table
+from separatrix.tasks.base.layout import Layout, Part, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 from separatrix.tasks.drawing.distinct import avoiding, evenly
@@ -173,7 +173,6 @@ class StateRecall(Composition, Task):
                 "Cell c is written @c, the swap of pointers i and j as i~j, the pointer asked for"
                 " as ?i; all are counted from 0."
             ),
-            grows=Growth(f"V = {self.V:,}, K = {self.K:,}, P = {self.P}", self.P),
         )
 
     def word(self, token: int) -> str:

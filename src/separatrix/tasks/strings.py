@@ -113,7 +113,7 @@ class Equality(Strings):
         """Two runs: the first of the two is the second string again."""
         half = self.n // 2
         runs = TwoRuns.halves(self.n, (((1,), half), ((0,), self.n - half)))
-        return self._laid(runs, Growth("strings of n bits", 1))
+        return self._laid(runs, Growth("strings of n bits"))
 
     def level(self, probe: str) -> Fraction:
         """1 where there are two tokens that are seen, for bags of neighbours that a short string
@@ -261,7 +261,7 @@ class Disjointness(Strings):
 
     def layout(self) -> Layout:
         """Two runs: the first set holds all elements, the second none or one."""
-        return self._laid(TwoRuns(1, 0, self.n, 2 * self.n), Growth("sets of n elements", 2))
+        return self._laid(TwoRuns(1, 0, self.n, 2 * self.n), Growth("sets of n elements"))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)

@@ -120,10 +120,9 @@ class Cancelling(Task):
     def _growth(self) -> Growth:
         """M/n stays when it is a whole number, else M."""
         if self.M % self.n:
-            return Growth(f"M = {self.M:,}", self._smallest)
+            return Growth(f"M = {self.M:,}")
         ratio = self.M // self.n
-        least = max(self._smallest, -(-self.smallest_modulus // ratio))
-        return Growth(f"M = {ratio}n", least, {"M": (ratio, 0)})
+        return Growth(f"M = {ratio}n", {"M": (ratio, 0)})
 
 
 class TwoSum(Cancelling):

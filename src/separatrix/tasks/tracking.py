@@ -89,7 +89,7 @@ class Ones(Task):
 
     n: int
 
-    def _laid(self, answers: Mapping[str, int], kept: str, least: int) -> Layout:
+    def _laid(self, answers: Mapping[str, int], bits: str = "") -> Layout:
         """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
         return Layout(
             self.n,
@@ -98,7 +98,7 @@ class Ones(Task):
             self.n - 1,
             Exact(sum(answers.values())),
             runs=TwoRuns.halves(self.n),
-            grows=Growth(kept, least),
+            grows=Growth(bits),
         )
 
     def answer(self, tokens: Tokens) -> Tokens:
@@ -146,7 +146,7 @@ class Parity(Ones):
         self._require(n=2)
 
     def layout(self) -> Layout:
-        return self._laid(YES_OR_NO, "bits", 2)
+        return self._laid(YES_OR_NO, "bits")
 
     def level(self, probe: str) -> Fraction:
         """Counts are all there is; the nearest key tells the last bit or that all are equal."""
@@ -210,7 +210,7 @@ class Modular(Ones):
         self._require(m=2, n=self.m)
 
     def layout(self) -> Layout:
-        return self._laid({f"number modulo {self.m}": self.m}, f"m = {self.m:,}", self.m)
+        return self._laid({f"number modulo {self.m}": self.m})
 
     @property
     def numbers(self) -> int:
@@ -249,14 +249,14 @@ class Product(Composition, Task):
     def elements(self) -> Arrangements | None:
         """The elements as permutations, or None where they are numbers that are added."""
 
-    def _laid(self, meaning: str, classes: Exact, kept: str) -> Layout:
+    def _laid(self, meaning: str, classes: Exact) -> Layout:
         """Two runs: one factor is another one; in a group no product stays the same."""
         ids = {meaning: classes.value}
         spelling = ""
         if self.elements:
             last = self.elements.k - 1
             spelling = f"A permutation p is written as the arrangement [p(0),...,p({last})]."
-        told: dict[str, Any] = {"spelling": spelling, "grows": Growth(kept, 2), "steps": self.n}
+        told: dict[str, Any] = {"spelling": spelling, "steps": self.n}
         return Layout(self.n, ids, ids, self.n - 1, classes, None, TwoRuns.halves(self.n), **told)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
@@ -364,7 +364,7 @@ class Permutation(Product):
 
     def layout(self) -> Layout:
         order = Exact(factorial(self.k), f"{self.k}!")
-        return self._laid(f"permutation of {self.k} things", order, f"k = {self.k}")
+        return self._laid(f"permutation of {self.k} things", order)
 
     def level(self, probe: str) -> Fraction:
         """Parities tell the sign, and no more: of the groups that S_k has as an image only this
@@ -470,7 +470,7 @@ class Group(Product):
 
     def layout(self) -> Layout:
         order = self.elements.order if self.elements else int(self.G[1:])
-        return self._laid(f"element of {self.G}", Exact(order), f"G = {self.G}")
+        return self._laid(f"element of {self.G}", Exact(order))
 
     def level(self, probe: str) -> Fraction:
         """Counts tell all of a commutative group (A_3 is C_3), of A_4 the quotient C_3."""

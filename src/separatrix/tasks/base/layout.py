@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Arrangements
@@ -90,23 +90,28 @@ class Family(Generic[Member]):
 
     described: str
     at: Callable[[int], Member]
-    smallest: int
+    smallest: int = 1
     grows: str = "n"
     keeps_prefixes: bool = True
     """Whether a larger member tells a smaller one's prefixes apart at the same place."""
 
+    def takes(self, n: int) -> bool:
+        """Whether there is a task of size n."""
+        try:
+            self.at(n)
+        except SizeError:
+            return False
+        return True
+
+    def begun(self, own: int) -> Self:
+        """From the first size that there is, which `own` is at the latest."""
+        first = first_size(self.takes, self.smallest, limit=own)
+        return replace(self, smallest=own if first is None else first)
+
     @property
     def largest(self) -> int:
         """The largest n that `at` takes."""
-
-        def too_large(n: int) -> bool:
-            try:
-                self.at(n)
-            except SizeError:
-                return True
-            return False
-
-        beyond = first_size(too_large, self.smallest, limit=LARGEST_SIZE + 1)
+        beyond = first_size(lambda n: not self.takes(n), self.smallest, limit=LARGEST_SIZE + 1)
         return LARGEST_SIZE if beyond is None else beyond - 1
 
 
@@ -175,10 +180,9 @@ class Part(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How a task grows: `described` tells what stays the same, `smallest` is the first n."""
+    """How a task grows: `described` tells what stays the same, where not all sizes but n do."""
 
     described: str = ""
-    smallest: int = 1
     others: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """Sizes that follow n -> (a, b) of a n + b."""
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Power
-from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.described import PLAIN as PLAIN
 from separatrix.tasks.base.described import Described, require
@@ -238,13 +237,18 @@ class Task(Described):
     def family(self) -> Family[Self]:
         """The tasks like this one at growing n, drawn without a shift."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "shift"}
-        described, smallest, others = self._layout.grows
+        described, others = self._layout.grows
+        alike = ", ".join(
+            f"{name} = {value:,}" if isinstance(value, int) else f"{name} = {value}"
+            for name, value in kept.items()
+            if name != "n"
+        )
 
         def at(n: int) -> Self:
             follow = {name: a * n + b for name, (a, b) in others.items()}
             return type(self)(**kept | {"n": n} | follow)
 
-        return Family(described, at, smallest)
+        return Family(described or alike, at).begun(kept["n"])
 
     def targets(self, rows: int, places: slice, answers: Tokens) -> Tokens:
         """Targets (rows, length) of answers that are due at some places and at no others."""
@@ -445,21 +449,9 @@ class Around(Task):
 
     def family(self) -> Family[Self]:
         """Around the family of `task`, where what is asked can be."""
-        inner = self.task.family()
-
-        def at(n: int) -> Self:
-            return replace(self, task=inner.at(n))
-
-        def enough(n: int) -> bool:
-            try:
-                at(n)
-            except SizeError:
-                return False
-            return True
-
-        own = max(inner.smallest, self.task.sizes()[inner.grows])
-        smallest = first_size(enough, inner.smallest, limit=own) or own
-        return Family(inner.described, at, smallest, inner.grows, inner.keeps_prefixes)
+        inner: Family[Any] = self.task.family()
+        around = replace(inner, at=lambda n: replace(self, task=inner.at(n)))
+        return around.begun(max(inner.smallest, self.task.sizes()[inner.grows]))
 
     @property
     def definition(self) -> str:
