@@ -77,7 +77,6 @@ class CGram(Task):
     n: int
     V: int
     c: int = 2
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         c = require(self.name, "c", self.c, 2, LONGEST_CONTEXT)

@@ -56,7 +56,6 @@ class Copying(Task):
 
     n: int
     V: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2, V=2)
@@ -178,7 +177,6 @@ class SelectiveCopying(Task):
     n: int
     T: int
     V: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2, T=self.n, V=2)

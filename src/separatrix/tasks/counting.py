@@ -79,7 +79,6 @@ class Counting(Task):
     n: int
     V: int = 2
     form: Form = "ones"
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._known("form", self.form, get_args(Form))
@@ -321,7 +320,6 @@ class Majority(Task):
 
     n: int
     k: int = 2
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         symbols = self.k if type(self.k) is int else 2

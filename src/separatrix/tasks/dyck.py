@@ -87,7 +87,6 @@ class Dyck(Task):
     n: int
     k: int
     D: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(k=1, D=1, n=2)

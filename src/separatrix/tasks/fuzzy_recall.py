@@ -79,7 +79,6 @@ class FuzzyRecall(Task):
     V: int
     a: int = 3
     b: int = 3
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         require(self.name, "n", self.n, 2, LARGEST_SIZE)

@@ -182,7 +182,6 @@ class IsTree(Task):
     grid = ("n=64", "n=80", "n=96", "n=129", "n=257")
 
     n: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=3)

@@ -200,7 +200,6 @@ class KHop(Composition, Task):
     n: int
     V: int
     k: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._check_shift(self.shift)

@@ -10,7 +10,7 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import SAME
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns, ranges
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     LOOKUP_SHIFTS,
     check_zipf,
@@ -28,7 +28,6 @@ class Lookup(Task):
 
     n: int
     V: int
-    shift: str = PLAIN
 
     def _laid(self, ids: dict[str, int], **others: Any) -> Layout:
         """The layout; what is asked for is the place at which two runs meet."""

@@ -258,7 +258,6 @@ class MQAR(Task):
     num_kv_pairs: int
     power_a: float = 0.01
     random_non_queries: int = 1
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         k = require(self.name, "num_kv_pairs", self.num_kv_pairs, 1, LARGEST_VOCABULARY // 2 - 1)

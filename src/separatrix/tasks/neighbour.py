@@ -93,7 +93,6 @@ class Neighbour(Task):
     n: int
     d: int
     V: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         require(self.name, "V", self.V, 2, LARGEST_SIZE)

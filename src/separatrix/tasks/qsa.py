@@ -86,7 +86,6 @@ class QSA(Task):
     q: int
     V: int
     sets: int = SAME
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         n, q, V = self.n, self.q, self.V

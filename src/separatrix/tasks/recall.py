@@ -120,7 +120,6 @@ class Recall(Task):
     V: int
     form: Form = "present"
     question: Place = "last"
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._known("form", self.form, get_args(Form))
@@ -369,7 +368,6 @@ class NoisyRecall(Task):
     K: int
     V: int
     N: int = 16
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2, noise=0, K=self.n, V=2, N=1)

@@ -74,7 +74,6 @@ class Functions(Composition, Task):
     m: int
     branching: tuple[int, ...] = ()
     values: str = FUNCTIONS
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         require(self.name, "L", self.L, 1, MOST_STEPS)

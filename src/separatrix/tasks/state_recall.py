@@ -148,7 +148,6 @@ class StateRecall(Composition, Task):
     V: int
     K: int
     P: int = 5
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(V=2, K=(1, MOST_SWAPS), P=(3, MOST_POINTERS), n=self.P)

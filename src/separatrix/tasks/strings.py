@@ -104,8 +104,6 @@ class Equality(Strings):
 
     first = "the first string"
 
-    shift: str = PLAIN
-
     def __post_init__(self) -> None:
         self._require(n=1)
 
@@ -253,8 +251,6 @@ class Disjointness(Strings):
     grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     first = "the first set"
-
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2)

@@ -203,8 +203,6 @@ class TwoSum(Cancelling):
 
     forms = ("query", "decision")
 
-    shift: str = PLAIN
-
     def layout(self) -> Layout:
         return super().layout()._replace(classes=self._classes())
 

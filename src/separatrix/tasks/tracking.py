@@ -140,8 +140,6 @@ class Parity(Ones):
     }
     grid = ("n=32", "n=48", "n=64", "n=256", "n=1024", "n=4096")
 
-    shift: str = PLAIN
-
     def __post_init__(self) -> None:
         self._require(n=2)
 
@@ -204,7 +202,6 @@ class Modular(Ones):
     grid = ("n=48,m=3", "n=64,m=5", "n=96,m=4", "n=256,m=7", "n=1024,m=16", "n=4096,m=60")
 
     m: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(m=2, n=self.m)
@@ -261,7 +258,8 @@ class Product(Composition, Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
-        if len(moves := self._moves()):
+        if self.shift != PLAIN:
+            moves = self._moves()
             tokens[:, 1:] = moves[rng.integers(len(moves), size=(batch, self.n - 1))]
         return Batch(tokens, self.answer(tokens))
 
@@ -270,7 +268,7 @@ class Product(Composition, Task):
 
     @abstractmethod
     def _moves(self) -> Tokens:
-        """The elements after the first under the shift; none where they may be any."""
+        """The elements after the first, under the shift."""
 
     def chain(self, tokens: Tokens) -> Tokens:
         """The products p_1, p_2 o p_1, ..., (batch, n). Raises SizeError for no instance."""
@@ -353,7 +351,6 @@ class Permutation(Product):
     grid = ("n=16,k=4", "n=32,k=4", "n=16,k=5", "n=64,k=5", "n=256,k=5")
 
     k: int
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2, k=(2, MOST_THINGS))
@@ -386,8 +383,6 @@ class Permutation(Product):
         return Fraction((1 << (n - 1)) + gain, 1 << n)
 
     def _moves(self) -> Tokens:
-        if self.shift == PLAIN:
-            return np.array([], np.int64)
         identity = np.tile(np.arange(self.k), (self.k - 1, 1))
         left = np.arange(self.k - 1)
         identity[left, left], identity[left, left + 1] = left + 1, left
@@ -448,7 +443,6 @@ class Group(Product):
     grid = ("n=16,G=C5", "n=24,G=A5", "n=32,G=A4", "n=64,G=A5", "n=64,G=C60", "n=256,G=A5")
 
     G: str
-    shift: str = PLAIN
 
     def __post_init__(self) -> None:
         self._require(n=2)
@@ -479,8 +473,6 @@ class Group(Product):
         return Fraction(1, 4) if self.degree == 4 else Fraction(1)
 
     def _moves(self) -> Tokens:
-        if self.shift == PLAIN:
-            return np.array([], np.int64)
         if not self.elements:
             return np.array([0, 1])
         k = self.degree

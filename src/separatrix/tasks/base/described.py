@@ -277,14 +277,20 @@ class Described(ABC):
 
     def sizes(self) -> dict[str, Any]:
         """Every size by its spelling in task text; a shift only where there is one."""
-        sizes = {f.name: getattr(self, f.name) for f in fields(self)}
+        sizes = {name: getattr(self, name) for name in self._names()}
         return {name: value for name, value in sizes.items() if (name, value) != ("shift", PLAIN)}
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """Its sizes; the shift, where there is one, is the last."""
+        own = [f.name for f in fields(cls) if f.name != "shift"]
+        return [*own, *(["shift"] if cls.shifts else [])]
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
         """The task at such sizes, int or str. Raises UnknownNameError or SizeError for others."""
         needed = [f.name for f in fields(cls) if f.default is MISSING]
-        check_names(cls.name, cls.usage, sizes, [f.name for f in fields(cls)], needed=needed)
+        check_names(cls.name, cls.usage, sizes, cls._names(), needed=needed)
         return cls(**sizes)
 
     def __str__(self) -> str:

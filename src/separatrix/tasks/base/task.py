@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Power
@@ -120,9 +120,11 @@ class Task(Described):
     due after the last token, or, where `several` is true, after those tokens whose target is not
     NO_ANSWER. The loss is taken there and nowhere else.
 
-    A task with `shifts` has a field `shift: str = PLAIN`. A shift changes how `sample` draws, never
-    what is asked nor what is right, so that verdicts about all inputs do not depend on it.
+    A shift, one of `shifts`, changes how `sample` draws, never what is asked nor what is right, so
+    that verdicts about all inputs do not depend on it.
     """
+
+    shift: str = PLAIN
 
     stepwise = False
     """Whether the steps to the answer are to be written too."""
@@ -245,8 +247,9 @@ class Task(Described):
         )
 
         def at(n: int) -> Self:
-            follow = {name: a * n + b for name, (a, b) in others.items()}
-            return type(self)(**kept | {"n": n} | follow)
+            sizes: dict[str, Any] = kept | {"n": n}
+            sizes |= {name: a * n + b for name, (a, b) in others.items()}
+            return type(self)(**sizes)
 
         return Family(described or alike, at).begun(kept["n"])
 
@@ -372,7 +375,7 @@ class Task(Described):
             low, high = told if isinstance(told, tuple) else (told, LARGEST_SIZE)
             least = self.drawn_from(name)
             require(self.name, name, getattr(self, name), low, high, drawn=least)
-        self._check_shift(getattr(self, "shift", PLAIN))
+        self._check_shift(self.shift)
 
     def _check_shift(self, shift: str) -> None:
         self._known("shift", shift, (PLAIN, *self.shifts))
@@ -418,6 +421,8 @@ class Around(Task):
     """A task that asks more of the prompts of another, whose word counts unless it knows better."""
 
     task: Task
+    # that of the task, which draws: no size of its own
+    shift: ClassVar[str] = PLAIN  # type: ignore[misc]
 
     @property
     def chance(self) -> Fraction:

@@ -35,7 +35,7 @@ class Questions(Around):
 
     def __post_init__(self) -> None:
         # messages, words of theorems and texts name the task that is asked
-        for name in ("name", "source", "title", "shortcuts", "shifts"):
+        for name in ("name", "source", "title", "shortcuts", "shifts", "shift"):
             object.__setattr__(self, name, getattr(self.task, name))
         object.__setattr__(self, "usage", f"{self.task.usage}; {self.own_usage}")
         most = self.most
@@ -59,11 +59,6 @@ class Questions(Around):
     def number(self) -> int:
         """How many questions are asked."""
         return self.queries if isinstance(self.queries, int) else self.most
-
-    @property
-    def shift(self) -> str:
-        """How `task` is drawn."""
-        return str(getattr(self.task, "shift", ""))
 
     @classmethod
     def of(cls, task: Task, own: dict[str, Any]) -> Self:
