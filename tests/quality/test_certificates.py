@@ -453,5 +453,5 @@ def test_a_model_of_another_task_is_refused(name: str) -> None:
     more = -1 if name == "length" else 1
     other = dataclasses.replace(config, **{name: getattr(config, name) + more})
     weights = embed_weights(Model(other))
-    with pytest.raises(SeparatrixError, match="the model inside has"):
+    with pytest.raises(SeparatrixError, match="does not fit"):
         verify_certificate(dataclasses.replace(record, model=other.to_json(), weights=weights))

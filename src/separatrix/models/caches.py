@@ -28,6 +28,7 @@ from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.numbers.formats import FORMATS, NumberFormat
 from separatrix.models.model import Cache, Model
 from separatrix.stacks.architecture import Architecture, Mechanism
+from separatrix.stacks.mechanisms.base import OpenedBlocks
 
 LEAST_BORDER = 1e-9
 """A run that comes closer to a border than this is no evidence: another machine might round the
@@ -103,14 +104,19 @@ class Grid:
         return torch.where(x.isfinite(), (x - border * self.step).abs(), 0.0)
 
 
+def carried_bits(architecture: Architecture) -> set[int | None]:
+    """N for every pN in which a layer declares what it carries; None for another format."""
+    carrying = [part for layer in architecture for part in layer if part.cache(1)]
+    names = {part.sizes().get("state_format") or part.format for part in carrying}
+    # floating-point formats have no uniform levels
+    return {None if name in FORMATS else NumberFormat(name).bits for name in names}
+
+
 def declared_bits(architecture: Architecture) -> int | None:
     """N where every layer that carries something declares its carried numbers as pN, so that grids
     of N bits are what the stack declares; None where one declares another format.
     """
-    carrying = [part for layer in architecture for part in layer if part.cache(1)]
-    names = {part.sizes().get("state_format") or part.format for part in carrying}
-    # floating-point formats have no uniform levels
-    bits = {None if name in FORMATS else NumberFormat(name).bits for name in names}
+    bits = carried_bits(architecture)
     return bits.pop() if len(bits) == 1 else None
 
 
@@ -167,7 +173,7 @@ def border_distance(
     it carries none.
     """
     smallest = torch.full((_batch(cache),), math.inf, dtype=torch.float64)
-    for _, x in _tensors(cache, names):
+    for _, x in carried(cache, names):
         # amin refuses an axis of no numbers
         if x[0].numel():
             smallest = torch.minimum(smallest, grid.border_distance(x).flatten(1).amin(1))
@@ -236,7 +242,7 @@ def decoded(
 def same_states(cache: Cache, other: Cache) -> Bool[Tensor, " b"]:
     """Which sequences of two caches carry the same numbers, bit for bit but for the sign of 0."""
     same = torch.ones(_batch(cache), dtype=torch.bool)
-    for (_, x), (_, y) in zip(_tensors(cache, None), _tensors(other, None), strict=True):
+    for (_, x), (_, y) in zip(carried(cache, None), carried(other, None), strict=True):
         same &= (x == y).flatten(1).all(1) if x[0].numel() else True
     return same
 
@@ -249,7 +255,7 @@ def cache_codes(
     """
     # cat refuses an empty list, and a cache may hold no tensor
     empty = torch.zeros(_batch(cache), 0, dtype=torch.int64)
-    return torch.cat([empty, *(grid.codes(x).flatten(1) for _, x in _tensors(cache, names))], 1)
+    return torch.cat([empty, *(grid.codes(x).flatten(1) for _, x in carried(cache, names))], 1)
 
 
 def cache_digest(cache: Cache, grid: Grid, *, names: frozenset[str] | None = None) -> str:
@@ -257,7 +263,7 @@ def cache_digest(cache: Cache, grid: Grid, *, names: frozenset[str] | None = Non
     signed 64-bit little-endian integer.
     """
     # with the shapes, caches of the same levels in other tensors have other digests
-    shape = canonical([[where, list(x.shape[1:])] for where, x in _tensors(cache, names)])
+    shape = canonical([[where, list(x.shape[1:])] for where, x in carried(cache, names)])
     codes = cache_codes(cache, grid, names=names)[0].numpy().astype("<i8")
     return sha256(shape.encode() + b"\n" + codes.tobytes())
 
@@ -274,6 +280,21 @@ def margin(logits: Float[Tensor, " answers"]) -> float:
     return first - second
 
 
+def sparse_blocks(model: Model) -> OpenedBlocks:
+    """The blocks of a one-layer sparse model, in which contents may be swapped. Raises SizeError
+    for any other architecture.
+    """
+    part = model.architecture.only
+    if part is None or not part.compresses_blocks:
+        raise SizeError(f"'{model.architecture.spec}' is not exactly one layer of sparse heads")
+    if not part.plain or part.opened_blocks is None:
+        raise SizeError(
+            f"'{model.architecture.spec}': its sparse heads have conv, rope, window or gates; only"
+            " plain ones can be judged"
+        )
+    return part.opened_blocks
+
+
 @torch.no_grad()
 def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
     """How far a one-layer sparse model is from opening other blocks for this token: the gap between
@@ -282,17 +303,9 @@ def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
     t counts the prompt tokens before it. Infinite if every block is opened. Raises SizeError for a
     model of another shape.
     """
-    part = model.architecture.only
-    if part is None or not part.compresses_blocks:
-        raise SizeError(f"'{model.architecture.spec}' is not one layer of sparse heads")
-    if not part.plain or part.opened_blocks is None:
-        raise SizeError(
-            f"'{model.architecture.spec}': its sparse heads have conv, rope, window or gates; only"
-            " plain ones can be judged"
-        )
+    k = sparse_blocks(model).topk
     block = model._blocks()[0]
     keys = cache[0][0]["compressed_keys"][0]  # g m d
-    k = part.opened_blocks.topk
     if keys.shape[1] <= k:
         return math.inf
     # the only layer reads the embedding itself, so no mixer has to run first
@@ -303,7 +316,8 @@ def selection_gap(model: Model, token: int, cache: Cache, t: int) -> float:
     return float((scores[..., k - 1] - scores[..., k]).min())
 
 
-def _tensors(cache: Cache, names: frozenset[str] | None) -> Iterator[tuple[str, Tensor]]:
+def carried(cache: Cache, names: frozenset[str] | None) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a cache, in order, each with its place; with `names`, those only."""
     for layer, states in enumerate(cache):
         for part, state in enumerate(states):
             for name in sorted(state):
@@ -313,7 +327,7 @@ def _tensors(cache: Cache, names: frozenset[str] | None) -> Iterator[tuple[str, 
 
 def _batch(cache: Cache) -> int:
     """Sequences in a cache; 1 if it holds no tensor."""
-    return next((x.shape[0] for _, x in _tensors(cache, None)), 1)
+    return next((x.shape[0] for _, x in carried(cache, None)), 1)
 
 
 def _rounded(name: str, names: frozenset[str] | None) -> bool:

@@ -11,7 +11,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from separatrix.checks.refute.blocks import swap_blocks
 from separatrix.checks.refute.collide import collide
@@ -30,8 +29,17 @@ from separatrix.checks.refute.wrong import wrong_answer
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.evidence.records import Certificate
 from separatrix.core.numbers.formats import FORMATS, NumberFormat
-from separatrix.models.caches import MESSAGES, Grid, cache_codes, declaring, exact, run
-from separatrix.models.model import Cache, Model, build, parameter_count, trained_config
+from separatrix.models.caches import (
+    MESSAGES,
+    Grid,
+    cache_codes,
+    carried,
+    carried_bits,
+    declaring,
+    exact,
+    run,
+)
+from separatrix.models.model import Model, build, parameter_count, trained_config
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
 from separatrix.tasks.base.task import Tokens
@@ -89,13 +97,18 @@ def refute(
     search = Search(seconds=budget, tries=tries, seed=seed, memory=memory, progress=progress)
     model = subject if isinstance(subject, Model) else _drawn(subject, task, seed, memory)
     if method == "auto":
-        method = _method(architecture, task, bits)
-        runs = task.two_runs()
-        bare = runs is not None and not runs.end and task.length <= _MOST_TOKENS
-        if method == "wrong_answer" and bare:
-            found = two_runs(model, task, replace(search, progress=silent))
-            if isinstance(found, Certificate):
-                return found
+        part, runs = architecture.only, task.two_runs()
+        sparse = part is not None and part.compresses_blocks and part.plain
+        if bits is not None and not architecture.reading:
+            method = "collision"
+        elif bits is not None and sparse and isinstance(task, TwoSum) and task.form == "query":
+            method = "block_swap"
+        else:
+            method = "wrong_answer"
+            if runs is not None and not runs.end and task.length <= _MOST_TOKENS:
+                found = two_runs(model, task, replace(search, progress=silent))
+                if isinstance(found, Certificate):
+                    return found
     if method == "two_runs":
         return two_runs(model, task, search)
     if method == "wrong_answer":
@@ -114,9 +127,9 @@ def refute(
         some = search.at_once(model, task.prefix_length, 256, runs=8)
         drawn = task.sample(some, np.random.default_rng(seed))
         prefixes = drawn.tokens[:, : task.prefix_length]
-        messages = method == "block_swap"
+        names = MESSAGES if method == "block_swap" else None
         try:
-            grid = fit_grid(model, prefixes, bits=bits, messages=messages, check=search.check)
+            grid = fit_grid(model, prefixes, bits=bits, names=names, check=search.check)
         except Expired:
             return search.not_found(f"step of p{bits}", "the powers of two")
     by = collide if method == "collision" else swap_blocks
@@ -134,24 +147,23 @@ def fit_grid(
     prefixes: Tokens,
     *,
     bits: int,
-    messages: bool = False,
-    check: Callable[[], None] = lambda: None,
+    names: frozenset[str] | None,
+    check: Callable[[], None],
 ) -> Grid:
     """The grid whose step, a power of two, keeps most of the prefixes (number, cut) apart; the
-    coarsest of equally good ones.
+    coarsest of equally good ones. With `names` these of the carried tensors alone are rounded.
 
-    `messages`: round the messages of a sparse layer's blocks only. `check` is called after each
-    token. Raises SizeError for more than 32 bits, and what `check` raises.
+    `check` is called after each token. Raises SizeError for more than 32 bits, and what `check`
+    raises.
     """
     copy = exact(model)
-    names = MESSAGES if messages else None
     tokens = torch.from_numpy(prefixes)
     # fine and wide enough to see how large the carried numbers are
     wide = Grid(32, -16)
     largest = max(
         (
             float(x.abs().max())
-            for x in _carried(run(copy, tokens, wide, names=names, check=check).cache, names)
+            for _, x in carried(run(copy, tokens, wide, names=names, check=check).cache, names)
             if x.numel()
         ),
         default=1.0,
@@ -167,36 +179,12 @@ def fit_grid(
     return max(grids, key=apart)
 
 
-def _carried(cache: Cache, names: frozenset[str] | None) -> list[Tensor]:
-    return [
-        x
-        for states in cache
-        for state in states
-        for name, x in state.items()
-        if names is None or name in names
-    ]
-
-
 def chosen(method: str) -> Method:
     """The method of a name. Raises UnknownNameError."""
     for known in get_args(Method):
         if method == known:
             return known
     raise UnknownNameError.of("method", str(method), get_args(Method))
-
-
-def _method(architecture: Architecture, task: Task, bits: int | None) -> Method:
-    if bits is None:
-        return "wrong_answer"
-    if not architecture.reading:
-        return "collision"
-    part = architecture.only
-    sparse = part is not None and part.compresses_blocks and part.plain
-    return (
-        "block_swap"
-        if sparse and isinstance(task, TwoSum) and task.form == "query"
-        else "wrong_answer"
-    )
 
 
 def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
@@ -212,13 +200,8 @@ def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
                 " per cached number"
             )
         return NumberFormat(cache_format).bits
-    sizes = [part.sizes() for layer in architecture for part in layer if part.cache(1)]
-    declared = {size.get("state_format") or size["format"] for size in sizes}
-    return (
-        None
-        if declared & set(FORMATS)
-        else max((NumberFormat(name).bits for name in declared), default=None)
-    )
+    declared = carried_bits(architecture)
+    return None if None in declared else max(filter(None, declared), default=None)
 
 
 def _drawn(architecture: Architecture, task: Task, seed: int, memory: int) -> Model:

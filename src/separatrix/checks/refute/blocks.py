@@ -24,7 +24,6 @@ from separatrix.checks.refute.record import (
     agreement,
     certificate,
     fits,
-    scientific,
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -38,9 +37,9 @@ from separatrix.models.caches import (
     exact,
     run,
     selection_gap,
+    sparse_blocks,
 )
 from separatrix.models.model import Model
-from separatrix.stacks.mechanisms.base import OpenedBlocks
 from separatrix.tasks import Task, TwoSum
 from separatrix.tasks.base.task import Tokens
 
@@ -101,22 +100,6 @@ def swap_blocks(
                 if not search.runs():
                     break
     return search.not_found("two blocks with one message", f"{task.vocabulary}^{part.block} blocks")
-
-
-def sparse_blocks(model: Model) -> OpenedBlocks:
-    """The blocks of a one-layer sparse model. Raises SizeError for any other architecture."""
-    part = model.architecture.only
-    if part is None or not part.compresses_blocks:
-        raise SizeError(
-            f"'{model.architecture.spec}': a block swap needs exactly one layer of sparse heads;"
-            " search a wrong answer instead"
-        )
-    if not part.plain or part.opened_blocks is None:
-        raise SizeError(
-            f"'{model.architecture.spec}': a block swap needs sparse heads without conv, rope,"
-            " window and gates; search a wrong answer instead"
-        )
-    return part.opened_blocks
 
 
 def _twins(
@@ -201,15 +184,14 @@ def _swap(
             model,
             task,
             grid=grid,
-            inputs=list(prompts),
-            answers=answers.tolist(),
+            inputs=prompts,
             output=int(ends[0].logits[0].argmax()),
             details={
                 "block": slot,
                 "blocks": blocks,
                 "message_bits": numbers // blocks * grid.bits,
                 "messages_sha256": digests.pop(),
-                "selection_gap": scientific(gap),
+                "selection_gap": f"{gap:.3e}",
                 **details,
             },
         )

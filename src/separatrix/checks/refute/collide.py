@@ -91,11 +91,8 @@ def collide(
                     return found
                 if not search.runs():
                     break
-    space = (
-        "all prefixes"
-        if task.prefix_classes() is None
-        else f"{task.prefix_classes()} classes of prefixes"
-    )
+    classes = task.prefix_classes()
+    space = "all prefixes" if classes is None else f"{classes} classes of prefixes"
     return search.not_found("two prefixes with one cache", space)
 
 
@@ -122,7 +119,7 @@ def witness(
     # a prefix may round otherwise alone than in a batch, and a checker runs it alone
     if len(digests) > 1:
         return None
-    for ending, *answers in islice(separating(task, first, second, rng), 8):
+    for ending, *_ in islice(separating(task, first, second, rng), 8):
         ends = [
             run(copy, torch.from_numpy(ending[None]), grid, after=one, seen=cut, check=search.check)
             for one in runs
@@ -136,8 +133,7 @@ def witness(
             model,
             task,
             grid=grid,
-            inputs=[np.concatenate([prefix, ending]) for prefix in (first, second)],
-            answers=answers,
+            inputs=np.stack([np.append(prefix, ending) for prefix in (first, second)]),
             output=int(ends[0].logits[0].argmax()),
             details={
                 "prefix_length": cut,
@@ -157,14 +153,6 @@ _MOST_DRAWS = 1 << 15
 _MOST_TOKENS = 1 << 22
 
 
-def continuations(task: Task, rng: np.random.Generator, *, cut: int) -> Tokens:
-    """Different endings (number, length - cut) of drawn instances, in a fixed order."""
-    draws = max(
-        1, min(_MOST_DRAWS, _MOST_TOKENS // task.length, _DRAWS * max(task.length, task.answers))
-    )
-    return np.unique(task.sample(draws, rng).tokens[:, cut:], axis=0)
-
-
 def separating(
     task: Task, first: Tokens, second: Tokens, rng: np.random.Generator
 ) -> Iterator[tuple[Tokens, int, int]]:
@@ -174,8 +162,11 @@ def separating(
     The endings of drawn instances are tried, in a drawn order; every one the oracle accepts after
     both prefixes.
     """
+    most = min(_MOST_DRAWS, _MOST_TOKENS // task.length)
+    draws = max(1, min(most, _DRAWS * max(task.length, task.answers)))
+    endings = np.unique(task.sample(draws, rng).tokens[:, len(first) :], axis=0)
     # they come sorted: a drawn order favours no kind of ending
-    endings = rng.permutation(continuations(task, rng, cut=len(first)))
+    endings = rng.permutation(endings)
     answers = []
     for prefix in (first, second):
         try:

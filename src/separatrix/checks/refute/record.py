@@ -5,7 +5,7 @@ certificate.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from time import monotonic
@@ -148,13 +148,12 @@ def certificate(
     model: Model,
     task: Task,
     *,
-    grid: Grid | None,
-    inputs: Sequence[Tokens],
-    answers: Sequence[int],
+    inputs: Tokens,
     output: int,
     details: dict[str, Any],
+    grid: Grid | None = None,
 ) -> Certificate:
-    """The record, with the model's weights inside. `inputs` are prompts (length,)."""
+    """The record, with the model's weights inside. `inputs` are prompts (1 or 2, length)."""
     return Certificate(
         architecture=Architecture.parse(model.config.architecture).spec,
         task=task.spec,
@@ -162,8 +161,8 @@ def certificate(
         model=model.config.to_json(),
         weights=embed_weights(model),
         cache_format=None if grid is None else str(grid),
-        inputs=[[int(token) for token in prompt] for prompt in inputs],
-        answers=[int(answer) for answer in answers],
+        inputs=inputs.tolist(),
+        answers=task.answer(inputs).tolist(),
         output=output,
         details=details,
     )
@@ -207,11 +206,6 @@ def decoding(model: Model) -> Model:
     return copy
 
 
-def scientific(x: float) -> str:
-    """A measured distance as it is recorded: four significant digits."""
-    return f"{x:.3e}"
-
-
 def agreement(ends: list[RoundedRun]) -> dict[str, str] | None:
     """The smallest border distance and the margin of runs with one output; None if the outputs
     differ or rounding could change them.
@@ -224,4 +218,5 @@ def agreement(ends: list[RoundedRun]) -> dict[str, str] | None:
         or gap < SAFETY * LEAST_MARGIN
     ):
         return None
-    return {"border_distance": scientific(border), "margin": scientific(gap)}
+    # four significant digits of what is measured
+    return {"border_distance": f"{border:.3e}", "margin": f"{gap:.3e}"}

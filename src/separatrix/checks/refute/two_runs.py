@@ -55,7 +55,13 @@ def two_runs(
             some := list(islice(pairs, min(batch, search.tries - search.tried)))
         ):
             search.count(len(some))
-            for prompts in _answered_alike(model, np.stack(some), search):
+            tried = np.stack(some)
+            ends = [decoded(model, torch.from_numpy(tried[:, i]), search.check) for i in (0, 1)]
+            (first, one), (second, other) = ends
+            alike = (first.argmax(-1) == second.argmax(-1)).numpy()
+            equal = same_states(one, other).numpy()
+            # equal states first
+            for prompts in np.concatenate([tried[alike & equal], tried[alike & ~equal]]):
                 found = _confirmed(model, task, prompts, search)
                 if found is not None:
                     return found
@@ -91,15 +97,6 @@ def _pairs(task: Task, runs: TwoRuns) -> Iterator[Tokens]:
                 yield prompts
 
 
-def _answered_alike(model: Model, pairs: Tokens, search: Search) -> Tokens:
-    """Those of the pairs (number, 2, length) whose prompts have one answer, equal states first."""
-    both = [torch.from_numpy(pairs[:, side]) for side in (0, 1)]
-    logits, caches = zip(*(decoded(model, tokens, search.check) for tokens in both), strict=True)
-    alike = (logits[0].argmax(-1) == logits[1].argmax(-1)).numpy()
-    equal = same_states(*caches).numpy()
-    return np.concatenate([pairs[alike & equal], pairs[alike & ~equal]])
-
-
 def _confirmed(model: Model, task: Task, prompts: Tokens, search: Search) -> Certificate | None:
     """The certificate, if the model answers both prompts alike by a safe margin, each alone."""
     ends = [decoded(model, torch.from_numpy(prompt[None]), search.check) for prompt in prompts]
@@ -111,9 +108,7 @@ def _confirmed(model: Model, task: Task, prompts: Tokens, search: Search) -> Cer
         "two_runs",
         model,
         task,
-        grid=None,
-        inputs=list(prompts),
-        answers=task.answer(prompts).tolist(),
+        inputs=prompts,
         output=outputs.pop(),
         details={
             "first": in_runs(prompts[0].tolist()),

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import torch
 
-from separatrix.checks.refute.record import (
-    NotFound,
-    Search,
-    certificate,
-    decoding,
-    fits,
-    scientific,
-)
+from separatrix.checks.refute.record import Expired, NotFound, Search, certificate, decoding, fits
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
-from separatrix.models.caches import LEAST_FLOAT32_MARGIN, exact, margin, steps
+from separatrix.models.caches import LEAST_FLOAT32_MARGIN, decoded, exact, margin
 from separatrix.models.model import Model
 from separatrix.tasks.base.task import Task, Tokens
 
@@ -41,25 +36,25 @@ def wrong_answer(
     rng = np.random.default_rng(search.seed)
     pool = np.empty((0, task.length), np.int64)
     most = search.at_once(model, task.length, BATCH)
-    while search.runs():
-        batch = min(most, search.tries - search.tried)
-        drawn = task.sample(batch, rng).tokens
-        tokens = _changed(pool, drawn, rng) if len(pool) and search.tried % (2 * most) else drawn
-        try:
-            answers = task.answer(tokens)
-        except SizeError:
-            tokens = drawn
-            answers = task.answer(drawn)
-        leads = _leads(model, tokens, answers)
-        search.count(batch)
-        order = np.argsort(leads, kind="stable")
-        for row in order[: np.count_nonzero(leads < -LEAST_FLOAT32_MARGIN)]:
-            if not search.runs():
-                break
-            found = _confirmed(model, copy, task, tokens[row], int(answers[row]), search)
-            if found is not None:
-                return found
-        pool = np.concatenate([tokens[order[: POOL // 2]], pool])[:POOL]
+    with suppress(Expired):
+        while search.runs():
+            batch = min(most, search.tries - search.tried)
+            drawn = task.sample(batch, rng).tokens
+            change = len(pool) and search.tried % (2 * most)
+            tokens = _changed(pool, drawn, rng) if change else drawn
+            try:
+                answers = task.answer(tokens)
+            except SizeError:
+                tokens = drawn
+                answers = task.answer(drawn)
+            leads = _leads(model, tokens, answers)
+            search.count(batch)
+            order = np.argsort(leads, kind="stable")
+            for row in order[: np.count_nonzero(leads < -LEAST_FLOAT32_MARGIN)]:
+                found = _confirmed(model, copy, task, tokens[row], int(answers[row]), search)
+                if found is not None:
+                    return found
+            pool = np.concatenate([tokens[order[: POOL // 2]], pool])[:POOL]
     return search.not_found("input answered wrongly", f"the inputs of {task.spec}")
 
 
@@ -93,14 +88,11 @@ def _confirmed(
     model: Model, copy: Model, task: Task, prompt: Tokens, answer: int, search: Search
 ) -> Certificate | None:
     """The certificate, if the model is safely wrong on this input alone, and its float64 copy,
-    token by token, answers the same before the time is over.
+    token by token, answers the same. Raises Expired.
     """
     tokens = torch.from_numpy(prompt[None])
     own = model(tokens)[0].double()
-    logits = own[None]
-    for logits, _ in steps(copy, tokens):  # noqa: B007
-        if not search.runs():
-            return None
+    logits, _ = decoded(copy, tokens, search.check)
     output = int(logits[0].argmax())
     gap = margin(logits[0])
     if (
@@ -109,14 +101,7 @@ def _confirmed(
         or min(gap, margin(own)) < 2 * LEAST_FLOAT32_MARGIN
     ):
         return None
-    details = {"margin": scientific(gap)}
+    details = {"margin": f"{gap:.3e}"}
     return certificate(
-        "wrong_answer",
-        model,
-        task,
-        grid=None,
-        inputs=[prompt],
-        answers=[answer],
-        output=output,
-        details=details,
+        "wrong_answer", model, task, inputs=prompt[None], output=output, details=details
     )

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from separatrix.checks.verify.budget import Cost, check_budget, estimate, file_cost, total
+from separatrix.checks.verify.same import holding, told_by
 from separatrix.core.errors import (
     CannotCheck,
     CheckFailed,
     EvidenceError,
-    SeparatrixError,
-    UnknownNameError,
 )
 from separatrix.core.evidence.bundles import from_bundle, read_json
 from separatrix.core.evidence.records import (
@@ -31,12 +30,11 @@ from separatrix.core.evidence.records import (
     from_envelope,
 )
 from separatrix.models.stored.trained import is_trained, read_stored
-from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import parse_task
 
 Progress = Callable[[int, int], None]
 FILES = ("evidence.json", "construction.json", "certificate.json")
 """Files that a folder of evidence may have, one of them."""
+_HASHED = "its fields match its content hash"
 
 
 @dataclass(frozen=True)
@@ -55,56 +53,21 @@ def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
     """
     check_budget(budget)
     _cost(record).within(budget)
-    return _verified(record, folder)
-
-
-def _verified(record: Evidence, folder: Path) -> Checked:
-    with _holding(f"this {record.kind}"):
-        return Checked(record, ("its fields match its content hash", *_check(record, folder)))
+    return Checked(record, (_HASHED, *_check(record, folder)))
 
 
 def _cost(record: Evidence) -> Cost:
     """What checking a record takes. Raises CheckFailed where its architecture or task are none."""
-    with _holding(f"this {record.kind}"):
-        architecture = Architecture.parse(record.architecture)
-        _same_inside(record, architecture)
-        return estimate(record, architecture, parse_task(record.task))
-
-
-@contextmanager
-def _holding(what: str) -> Iterator[None]:
-    """Says in an error what does not hold, or cannot be checked."""
-    try:
-        yield
-    except CannotCheck:
-        raise
-    except SeparatrixError as error:
-        if isinstance(error, UnknownNameError) and error.kind == "mechanism":
-            raise CannotCheck(
-                f"{what} cannot be checked: {error} A mixer of your own is known with --import"
-                " MODULE"
-            ) from None
-        raise CheckFailed(f"{what} does not hold: {error}") from None
-
-
-def _same_inside(record: Evidence, architecture: Architecture) -> None:
-    """Raises EvidenceError where the model that a record describes is of another architecture: what
-    it takes to build is estimated from the one that the record names.
-    """
-    model = record.model if isinstance(record, Certificate | Construction) else {}
-    inside = model.get("architecture")
-    if isinstance(inside, str) and Architecture.parse(inside).spec != architecture.spec:
-        raise EvidenceError(
-            f"the model inside is '{inside[:200]}', but the record is about"
-            f" '{record.architecture[:200]}'"
-        )
+    with holding(f"this {record.kind}"):
+        return estimate(record, *told_by(record))
 
 
 def _check(record: Evidence, folder: Path) -> list[str]:
     if isinstance(record, Verdict):
         from separatrix.theory import recheck
 
-        now = recheck(record)
+        with holding("this verdict"):
+            now = recheck(record)
         told = ", and no theorem decides it: that is worked out again, not proved"
         opened = told if record.status == "OPEN" and not now else ""
         return [
@@ -125,11 +88,10 @@ def _check(record: Evidence, folder: Path) -> list[str]:
         from separatrix.checks.verify.certificate import verify_certificate
 
         return verify_certificate(record)
-    if isinstance(record, Measurement):
-        from separatrix.checks.verify.measurement import verify_measurement
+    assert isinstance(record, Measurement)
+    from separatrix.checks.verify.measurement import verify_measurement
 
-        return verify_measurement(record)
-    raise EvidenceError(f"no check is known for evidence of kind '{record.kind}'")
+    return verify_measurement(record)
 
 
 def verify_path(
@@ -166,7 +128,8 @@ def verify_path(
     checked = []
     for number, (digest, record) in enumerate(records.items()):
         with _named(path, digest, record):
-            checked.append(_verified(record, path.parent))
+            said = _check(record, path.parent)
+        checked.append(Checked(record, (_HASHED, *said)))
         if progress is not None:
             progress(number + 1, len(records))
     return checked
@@ -185,11 +148,9 @@ def _verified_folder(folder: Path, budget: float) -> Checked:
     from separatrix.checks.verify.trained import trained_cost, verify_trained
 
     stored = read_stored(folder)
-    with _holding(f"{folder}: this trained model"):
+    with holding(f"{folder}: this trained model"):
         (_cost(stored.record) + trained_cost(stored)).within(budget)
-        return Checked(
-            stored.record, ("its fields match its content hash", *verify_trained(stored))
-        )
+        return Checked(stored.record, (_HASHED, *verify_trained(stored)))
 
 
 def _file(path: Path) -> Path:

@@ -171,33 +171,24 @@ def _running(
     carried = sum(part.cache_bits(tokens) // part.p for part in parts if part.left_to_right)
     mixing = sum(part.flops(tokens) for part in parts)
     operations = tokens * (2 * matrices + mixing)
-    widest = max((_features(part) for part in parts), default=0)
-    attended = max((getattr(part, "heads", 1) * _seen(part, tokens) for part in parts), default=0)
+    widest = attended = 0
+    for part in parts:
+        heads = getattr(part, "heads", 1)
+        # queries, keys and values of all heads, after a feature map if there is one
+        widest = max(widest, 3 * max(part.inner_width, heads * getattr(part, "feature_dim", 0)))
+        # tokens compared at once: of a delta rule those of its chunk
+        attended = max(attended, heads * (tokens if part.turning is None else min(tokens, _CHUNK)))
+    numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
     if stepwise:
         # carried numbers are rounded, compared and copied after each token
         seconds = _PROMPTS * tokens * (len(parts) * _PER_STEP + 30 * carried * _PER_OPERATION)
         seconds += _PROMPTS * operations * _PER_OPERATION
         # the model runs once with all tokens at a time, too
-        numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
         return Cost(seconds, _COPIES * _WIDE * numbers)
     if prompts is None:
         prompts = 1 + min(_RANDOM, (1 << 34) // max(1, operations))
     seconds = prompts * operations * _PER_OPERATION_AT_ONCE
-    numbers = carried + matrices + tables + tokens * (width + hidden + widest + attended)
     return Cost(seconds, _COPIES * _WIDE * numbers / 2)
-
-
-def _seen(part: Mechanism, tokens: int) -> int:
-    """Tokens that one token is compared with at once: of a delta rule those of its chunk."""
-    return tokens if part.turning is None else min(tokens, _CHUNK)
-
-
-def _features(part: Mechanism) -> int:
-    """Numbers that one token becomes within a mixer: queries, keys and values of all heads, after
-    a feature map if there is one.
-    """
-    heads = getattr(part, "heads", 1)
-    return 3 * max(part.inner_width, heads * getattr(part, "feature_dim", 0))
 
 
 def _size(model: dict[str, object], name: str) -> int:

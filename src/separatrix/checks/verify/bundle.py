@@ -23,26 +23,19 @@ from separatrix.models.stored.plain_file import read_plain
 REPORT = "report.html"
 _MOST_PAGE = 1 << 28
 _OTHER_VERSION = " (what another version of this package wrote must be written again)"
-_FIELDS = {"title", "settings", "rows", "columns", "cells", "models", "records"}
 
 
-def read_settings(body: Mapping[str, Any]) -> Settings:
-    """What a bundle says that nobody can derive: its kind, its seed, and which models it reads.
-
-    Raises EvidenceError for a body with other fields, or settings of another form.
+def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> None:
+    """Raises CheckFailed unless the body is what its settings and records give, to the letter: all
+    but what nobody can derive, its kind, its seed, and which models it reads. Raises EvidenceError
+    for settings of another form.
     """
     try:
         settings = typed(body.get("settings"), Settings, "settings")
     except EvidenceError as error:
         raise EvidenceError(f"{error}{_OTHER_VERSION}") from None
-    if set(body) != _FIELDS or settings.kind not in KINDS:
+    if settings.kind not in KINDS:
         raise EvidenceError(f"this is no bundle of a table{_OTHER_VERSION}")
-    return settings
-
-
-def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> None:
-    """Raises CheckFailed unless the body is what its settings and records give, to the letter."""
-    settings = read_settings(body)
     try:
         again = derive(settings, records)
     except SeparatrixError as error:

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.checks.verify.same import told_by
-from separatrix.core.errors import EvidenceError, SeparatrixError, first_line
+from separatrix.checks.verify.same import holding, told_by
+from separatrix.core.errors import EvidenceError, first_line
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.caches import (
@@ -37,29 +37,26 @@ from separatrix.models.caches import (
     run,
     same_states,
     selection_gap,
+    sparse_blocks,
 )
 from separatrix.models.model import Model, ModelConfig
+from separatrix.models.stored.accuracy import fits
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.tasks.base.layout import in_runs
 from separatrix.tasks.base.task import Tokens
 
 
+@holding("this certificate")
 def verify_certificate(record: Certificate) -> list[str]:
-    """What was checked, in sentences. Raises EvidenceError when a claim of the certificate is
-    not true.
+    """What was checked, in sentences. Raises CheckFailed when a claim of the certificate is not
+    true.
     """
-    try:
-        _, task = told_by(record)
-        model = embedded_model(record.model, record.weights)
-        _belong_together(record, task, model)
-        inputs = _inputs(record, task)
-        said, derived = _CHECKS_BY_FORM[record.form](record, task, model, inputs)
-    # says what is wrong already; other errors of the package become one below
-    except EvidenceError:
-        raise
-    except SeparatrixError as error:
-        raise EvidenceError(str(error)) from None
+    _, task = told_by(record)
+    model = embedded_model(record.model, record.weights)
+    fits(model, task)
+    inputs = _inputs(record, task)
+    said, derived = _CHECKS_BY_FORM[record.form](record, task, model, inputs)
     _compare(record.details, derived)
     numbers = sum(p.numel() for p in model.parameters())
     answers = " and ".join(map(str, record.answers))
@@ -126,24 +123,6 @@ def _decode(name: str, entry: Any, shape: tuple[int, ...]) -> Tensor:
     return torch.from_numpy(array)
 
 
-def _belong_together(record: Certificate, task: Task, model: Model) -> None:
-    config = model.config
-    if model.architecture.spec != record.architecture:
-        raise EvidenceError(
-            f"the model inside is '{model.architecture.spec}', but the certificate is about"
-            f" '{record.architecture}'"
-        )
-    if (config.vocabulary, config.answers) != (
-        task.vocabulary,
-        task.answers,
-    ) or config.length < task.length:
-        raise EvidenceError(
-            f"the model inside has {config.vocabulary} token ids, {config.answers} answers and"
-            f" length {config.length}; {task.spec} has {task.vocabulary}, {task.answers} and"
-            f" {task.length}"
-        )
-
-
 def _inputs(record: Certificate, task: Task) -> Tokens:
     """The prompts (1 or 2, length), once they are instances with the recorded answers and the
     model's output is wrong on one of them.
@@ -152,6 +131,12 @@ def _inputs(record: Certificate, task: Task) -> Tokens:
         known = ", ".join(_CHECKS_BY_FORM)
         raise EvidenceError(
             f"unknown form of certificate '{str(record.form)[:20]}'; known: {known}"
+        )
+    rounded = record.form in ("collision", "block_swap")
+    if rounded != (record.cache_format is not None):
+        raise EvidenceError(
+            f"a certificate of the form '{record.form}' is about the model"
+            f" {'in' if rounded else 'as it is, without'} the cache format {record.cache_format!r}"
         )
     wanted = 1 if record.form == "wrong_answer" else 2
     if len(record.inputs) != wanted or len(record.answers) != wanted:
@@ -189,10 +174,7 @@ def _collision(
     if not np.array_equal(inputs[0, cut:], inputs[1, cut:]):
         raise EvidenceError(f"the prompts do not end alike after their first {cut} tokens")
     before, derived = _twice(copy, inputs, cut, grid, None, record.output)
-    codes = [cache_codes(one.cache, grid) for one in before]
-    if not torch.equal(*codes):
-        raise EvidenceError(f"the two prefixes of {cut} tokens leave different caches")
-    bits = codes[0].shape[1] * grid.bits
+    bits = cache_codes(before[0].cache, grid).shape[1] * grid.bits
     said = [
         (
             f"their first {cut} tokens differ and leave the same cache, all {bits:,} bits of it"
@@ -214,17 +196,7 @@ def _block_swap(
     grid = _grid(record)
     copy = exact(model)
     cut = task.length - 1
-    part = model.architecture.only
-    if part is None or not part.compresses_blocks:
-        raise EvidenceError(
-            f"'{record.architecture}' is not one layer of sparse heads: there are no blocks to swap"
-        )
-    if not part.plain or part.opened_blocks is None:
-        raise EvidenceError(
-            f"'{record.architecture}': its sparse heads have conv, rope, window or gates; a block"
-            " swap is about plain ones"
-        )
-    size = part.opened_blocks.block
+    size = sparse_blocks(model).block
     bos = int(model.config.bos)
     # positions count the start token, prompts do not
     blocks = (cut + bos) // size
@@ -235,16 +207,14 @@ def _block_swap(
             " complete blocks"
         )
     before, derived = _twice(copy, inputs, cut, grid, MESSAGES, record.output)
-    codes = [cache_codes(one.cache, grid, names=MESSAGES) for one in before]
-    if not torch.equal(*codes):
-        raise EvidenceError("the two blocks send different messages")
     gap = min(selection_gap(copy, int(inputs[0, cut]), one.cache, cut) for one in before)
     if gap < LEAST_MARGIN:
         raise EvidenceError(
             f"the scores of the last block opened and the next differ by {gap:.1e}: which is opened"
             " depends on rounding"
         )
-    message = codes[0].shape[1] // blocks * grid.bits
+    numbers = cache_codes(before[0].cache, grid, names=MESSAGES).shape[1]
+    message = numbers // blocks * grid.bits
     (slot,) = slots
     said = [
         (
@@ -263,21 +233,9 @@ def _block_swap(
     }
 
 
-def _as_it_is(record: Certificate) -> None:
-    """Raises EvidenceError where a certificate about the model's own answers names a cache format,
-    in which caches would be rounded.
-    """
-    if record.cache_format is not None:
-        raise EvidenceError(
-            f"a certificate of the form '{record.form}' is about the model as it is, without the"
-            f" cache format '{record.cache_format}'"
-        )
-
-
 def _wrong_answer(
     record: Certificate, task: Task, model: Model, inputs: Tokens
 ) -> tuple[list[str], dict[str, Any]]:
-    _as_it_is(record)
     tokens = torch.from_numpy(inputs)
     copy = exact(model)
     # states are rounded as the stack declares: the model meant is the one that decodes
@@ -298,7 +256,6 @@ def _wrong_answer(
 def _two_runs(
     record: Certificate, task: Task, model: Model, inputs: Tokens
 ) -> tuple[list[str], dict[str, Any]]:
-    _as_it_is(record)
     model.exact_state = True
     ends = [decoded(model, torch.from_numpy(prompt[None])) for prompt in inputs]
     gap = min(_output(logits[0].double(), record.output, LEAST_ALIKE) for logits, _ in ends)
@@ -324,11 +281,7 @@ _CHECKS_BY_FORM: dict[
 
 
 def _grid(record: Certificate) -> Grid:
-    if record.cache_format is None:
-        raise EvidenceError(
-            f"a certificate of the form {record.form} must name the grid its cached numbers are"
-            " rounded to"
-        )
+    assert record.cache_format is not None
     grid = Grid.parse(record.cache_format)
     declared = declared_bits(Architecture.parse(record.architecture))
     if declared != grid.bits:
@@ -344,10 +297,13 @@ def _twice(
     copy: Model, inputs: Tokens, cut: int, grid: Grid, names: frozenset[str] | None, output: int
 ) -> tuple[list[RoundedRun], dict[str, Any]]:
     """Each prompt run alone up to the cut, and the distances of the whole runs. Raises
-    EvidenceError unless both answer `output` alike.
+    EvidenceError unless both leave the same numbers there, and answer `output` alike.
     """
     prompts = [torch.from_numpy(prompt[None]) for prompt in inputs]
     before = [run(copy, prompt[:, :cut], grid, names=names) for prompt in prompts]
+    if not torch.equal(*(cache_codes(one.cache, grid, names=names) for one in before)):
+        left = "leave different caches" if names is None else "send different messages"
+        raise EvidenceError(f"the first {cut} tokens of the prompts {left}")
     ends = [
         run(copy, p[:, cut:], grid, names=names, after=b, seen=cut)
         for p, b in zip(prompts, before, strict=True)

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from separatrix.checks.verify.checkpoint import verify_checkpoint
-from separatrix.checks.verify.same import difference, told_by
-from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
+from separatrix.checks.verify.same import difference, holding, told_by
+from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.records import Construction
 from separatrix.mixers.base.mixer import DTYPES
@@ -48,21 +48,12 @@ _PER_TOKEN = 1 << 10
 """Of a recurrent layer."""
 
 
+@holding("this construction")
 def verify_construction(record: Construction, folder: Path) -> list[str]:
     """What was checked, in plain sentences. `folder` holds the weights.
 
-    Raises EvidenceError when the weights cannot be read and CheckFailed when the record claims what
-    they do not do.
+    Raises CheckFailed when the weights cannot be read, or do not do what the record claims.
     """
-    try:
-        return _verify(record, folder)
-    except EvidenceError:
-        raise
-    except SeparatrixError as error:
-        raise CheckFailed(f"this construction does not hold together: {error}") from None
-
-
-def _verify(record: Construction, folder: Path) -> list[str]:
     if record.name not in DERIVATIONS:
         raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(DERIVATIONS)}")
     derivation = DERIVATIONS[record.name]
@@ -83,7 +74,7 @@ def _verify(record: Construction, folder: Path) -> list[str]:
         raise CheckFailed(declared)
     _compare(record, task, model, derived, arithmetic)
     others = _other_proofs(record, derivation, task, model)
-    inputs, tokens = _run(derivation, task, model, derived)
+    ran, tokens = _run(derivation, task, model, derived)
     formats = ", ".join(named(name).title for name in derived.formats)
     return [
         (
@@ -97,19 +88,9 @@ def _verify(record: Construction, folder: Path) -> list[str]:
             f" right logit leads by at least {lead} in {formats}"
         ),
         *others,
-        _ran(derived, inputs, task),
+        ran,
         *verify_checkpoint(record, folder, model, tokens),
     ]
-
-
-def _ran(derived: Derived, inputs: str, task: Task) -> str:
-    """In which formats the model was run, on what."""
-    runs = [name for name in derived.formats if name in DTYPES]
-    if not runs:
-        (name,) = derived.formats
-        return f"not run: nothing here computes in {name}"
-    titles = ", ".join(named(name).title for name in runs)
-    return f"run in {titles} on {inputs}: every {'written token and ' * task.stepwise}answer right"
 
 
 def _unproved(record: Construction, task: Task, model: Model, arithmetic: Arithmetic) -> NoReturn:
@@ -142,7 +123,7 @@ def _other_proofs(
             said.append(f"in {named(name).title} nothing is proved, as recorded: {told['breaks']}")
             continue
         derived = derivation.proved(task, model, named(name))
-        ran = _ran(derived, _run(derivation, task, model, derived)[0], task)
+        ran, _ = _run(derivation, task, model, derived)
         said.append(
             f"the proof in {named(name).title} derived again: the same numbers; the right logit"
             f" leads by at least {told['final_margin']}; {ran}"
@@ -205,8 +186,9 @@ def _compare(
 def _run(
     derivation: Derivation[Any], task: Task, model: Model, derived: Derived
 ) -> tuple[str, Tokens]:
-    """Which inputs the model was run on, in words, and these: all, where they are few; else random
-    ones, other ones each time, and hard ones. Raises CheckFailed when an answer is wrong.
+    """In which formats the model was run, on what, in words; and these inputs: all, where they are
+    few; else random ones, other ones each time, and hard ones. Raises CheckFailed when an answer is
+    wrong.
     """
     ids = derivation.ids(task)
     # prompts of that many positions have more inputs still: nothing to multiply out
@@ -234,12 +216,16 @@ def _run(
             f"{len(some)} random input{'s' * (len(some) > 1)}, and {len(hard)} likelier to fail:"
             " ties, extremes, one token among equal ones"
         )
-    for name in derived.formats:
-        if name in DTYPES:
-            other = copy.deepcopy(model).to(DTYPES[name])
-            how = f" in {named(name).title}{seeded}"
-            all_right(logits_of(other), task, tokens, at_once(model, task), how)
-    return what, tokens
+    runs = [name for name in derived.formats if name in DTYPES]
+    if not runs:
+        return f"not run: nothing here computes in {derived.formats[0]}", tokens
+    for name in runs:
+        other = copy.deepcopy(model).to(DTYPES[name])
+        how = f" in {named(name).title}{seeded}"
+        all_right(logits_of(other), task, tokens, at_once(model, task), how)
+    titles = ", ".join(named(name).title for name in runs)
+    right = f"every {'written token and ' * task.stepwise}answer right"
+    return f"run in {titles} on {what}: {right}", tokens
 
 
 def _cost(model: Model, tokens: int) -> int:

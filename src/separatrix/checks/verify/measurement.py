@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from separatrix.checks.verify.same import difference, told_by
+from separatrix.checks.verify.same import difference, holding, told_by
 from separatrix.core.errors import EvidenceError, SeparatrixError, first_line
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.outcome import Outcome
@@ -17,7 +17,7 @@ from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.models.model import parameter_count, trained_config
 from separatrix.models.stored.record import AFTER, Test, measured, says_answers, tests
 from separatrix.models.stored.run import Run
-from separatrix.theory.fails.a_accuracy import Ceiling, check_answers, check_trained
+from separatrix.theory.fails.a_accuracy import check_answers, check_trained
 
 NOT_RUN = (
     "not checked: how many test prompts the trained model answered; the training was not run again"
@@ -29,8 +29,9 @@ ROUNDING = 1e-5
 """Largest rounding of a mean of float32 numbers of a few bits."""
 
 
+@holding("this measurement")
 def verify_measurement(record: Measurement) -> list[str]:
-    """What was checked, in sentences. Raises EvidenceError when the parts contradict each other, or
+    """What was checked, in sentences. Raises CheckFailed when the parts contradict each other, or
     no weights can have the accuracy.
     """
     told_by(record)
@@ -58,7 +59,11 @@ def verify_measurement(record: Measurement) -> list[str]:
         pairs = [(one.right, one.due) for one in several]
         ceiling = check_answers(run.stack, task, pairs, record.total)
         if ceiling is not None and ceiling.at_most != WHOLE and not several[0].format:
-            said.append(_ceiling_said(ceiling, f" on {task.spec}" if several[0].place else ""))
+            where = f" on {task.spec}" * bool(several[0].place)
+            said.append(
+                f"no seed is right so often{where} that no weights could be: Theorem A allows"
+                f" {percent(ceiling.at_most)} of random questions"
+            )
     diverged = [str(outcome.seed) for outcome in outcomes if outcome.diverged]
     if diverged:
         said.append(
@@ -144,10 +149,7 @@ def _outcome(record: Measurement, run: Run, place: int) -> Outcome:
 
 def same_record(record: Measurement, run: Run, outcomes: list[Outcome]) -> None:
     """Raises EvidenceError unless a record is what a run and its outcomes give, to the letter."""
-    try:
-        again = measured(run, outcomes)
-    except SeparatrixError as error:
-        raise EvidenceError(str(error)) from None
+    again = measured(run, outcomes)
     if again.digest != record.digest:
         raise EvidenceError(
             "does not follow from the run and its counts:"
@@ -202,13 +204,6 @@ def _solved(run: Run, outcome: Outcome) -> None:
             f" what it trained on last, and {right:,} of {due:,} answers of its test are right:"
             " these contradict each other"
         )
-
-
-def _ceiling_said(ceiling: Ceiling, where: str) -> str:
-    return (
-        f"no seed is right so often{where} that no weights could be: Theorem A allows"
-        f" {percent(ceiling.at_most)} of random questions"
-    )
 
 
 def _same_parameters(run: Run, said: int) -> None:

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from separatrix.core.errors import EvidenceError
+from separatrix.core.errors import (
+    CannotCheck,
+    CheckFailed,
+    EvidenceError,
+    SeparatrixError,
+    UnknownNameError,
+)
 from separatrix.core.evidence.canonical import canonical, json_list, json_object
-from separatrix.core.evidence.records import Evidence
+from separatrix.core.evidence.records import Certificate, Construction, Evidence
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 
 
+@contextmanager
+def holding(what: str) -> Iterator[None]:
+    """Says in an error what does not hold, or cannot be checked."""
+    try:
+        yield
+    except CannotCheck:
+        raise
+    except SeparatrixError as error:
+        if isinstance(error, UnknownNameError) and error.kind == "mechanism":
+            raise CannotCheck(
+                f"{what} cannot be checked: {error} A mixer of your own is known with --import"
+                " MODULE"
+            ) from None
+        raise CheckFailed(f"{what} does not hold: {error}") from None
+
+
 def told_by(record: Evidence) -> tuple[Architecture, Task]:
-    """Its architecture and its task. Raises EvidenceError where a text is not as we write it."""
+    """Its architecture and its task. Raises EvidenceError where a text is not as we write it, and
+    where the model that a record describes is of another architecture: what it takes to build is
+    estimated from the one that the record names.
+    """
     architecture, task = Architecture.parse(record.architecture), parse_task(record.task)
     for text, spec in ((record.architecture, architecture.spec), (record.task, task.spec)):
         if text != spec:
             raise EvidenceError(f"'{text[:200]}' is not in canonical form; the file was edited")
+    model = record.model if isinstance(record, Certificate | Construction) else {}
+    inside = model.get("architecture")
+    if isinstance(inside, str) and Architecture.parse(inside).spec != architecture.spec:
+        raise EvidenceError(
+            f"the model inside is '{inside[:200]}', but the record is about"
+            f" '{record.architecture[:200]}'"
+        )
     return architecture, task
 
 
