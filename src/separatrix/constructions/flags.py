@@ -239,7 +239,6 @@ _STRONGEST = 40
 _STRONGEST_WIDE = 60
 _BESIDE = 4
 """Of rounded points one a little further away may score more than the next."""
-_START = slice(0, 1)
 
 
 @recipe(

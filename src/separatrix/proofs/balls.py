@@ -29,7 +29,8 @@ def exp_upper(x: Fraction) -> Fraction:
         )
     with ctx.workprec(_PRECISION):
         # e^x rises, so a larger argument, and the upper end of its ball, are at or above
-        return _rational(_ball(max(x, -_STEEPEST)).exp().upper())
+        x = max(x, -_STEEPEST)
+        return _rational(arb(fmpq(x.numerator, x.denominator)).exp().upper())
 
 
 def log_upper(x: int) -> Fraction:
@@ -72,10 +73,6 @@ def _image(function: Callable[[arb], arb], low: float, high: float) -> tuple[flo
         over = float(_rational(function(arb(high)).upper()))
     # the two roundings to float64 are to nearest
     return math.nextafter(below, -math.inf), math.nextafter(over, math.inf)
-
-
-def _ball(x: Fraction) -> arb:
-    return arb(fmpq(x.numerator, x.denominator))
 
 
 def _rational(x: arb) -> Fraction:

@@ -153,7 +153,7 @@ def _found(
     start = task.first_value if isinstance(task, MQAR) else 0
     ids = slice(start, start + task.answers)
     written = head.written(reading.read(head.values(views[0].rows(ids))), every)
-    after = part.after(every.repeated(task.answers), written)
+    after = part.after(every, written)
     part.after(every, reading.anywhere(every))
     return reading.layer(finds), readout(model, after)
 
@@ -204,7 +204,7 @@ def _brought(
             one.head: one.fetched if number == lag else one.fetched.hull().repeated(len(tokens.mid))
             for number, one in enumerate(found, 1)
         }
-        own = tokens if lag == 0 else tokens.hull().repeated(len(tokens.mid))
+        own = tokens if lag == 0 else tokens.hull()
         mixed = add(own, heads.written(given), RESIDUAL)
         # of tokens alone nothing is rounded; of none something is
         views.append(stacked(*(part.after_mlp(mixed.rows(some)) for some in (letters, none))))

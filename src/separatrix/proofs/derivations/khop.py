@@ -108,7 +108,7 @@ def _search(
     nowhere = {head.index: one.absent for head, one in zip(heads.each, found, strict=True)}
     tables = [heads.written(given) for given in (*rows, nowhere)]
     anywhere = places.hull()
-    after = [part.after(anywhere.repeated(len(table.mid)), table) for table in tables]
+    after = [part.after(anywhere, table) for table in tables]
     digits = stacked(
         *(hull(*(one.rows(slice(row, row + 1)) for one in after[:-1])) for row in range(2 * bits))
     )
@@ -116,7 +116,7 @@ def _search(
     itself = heads.written({h.index: one for h, one in zip(heads.each, alone, strict=True)})
     letter = Numbered.of(letters, np.arange(task.V), (task.V - 1).bit_length())
     views = Views(places, {"letter": letter}).mapped(
-        lambda rows: part.after(rows, other.repeated(len(rows.mid))),
+        lambda rows: part.after(rows, other),
         pointer=Numbered.split(digits, after[-1]),
     )
     layer = all_of(readings).layer("the latest earlier token of the same letter")
@@ -214,9 +214,7 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]
     if task.k >> (level - 2) & 1:
         found["letter"] = behind(by["letter"])
     itself = head.written(any_average(alone, 1, where), anywhere)
-    views = before.views.mapped(
-        lambda rows: part.after(rows, other.repeated(len(rows.mid))), **found
-    )
+    views = before.views.mapped(lambda rows: part.after(rows, other), **found)
     after = Held(part.after(before.start, itself), views.tightened())
     return reading.layer(fetches), after
 
@@ -299,19 +297,19 @@ def _first(
     )
     # w itself, by what it fetches, and the others, by their own values
     w_row = by_place.rows(slice(at_w, at_w + 1))
-    moved_w = part.after(w_row.repeated(task.m), from_z0)
+    moved_w = part.after(w_row, from_z0)
     elsewhere = by_place.rows(others).hull()
     values = at.tokens(slice(0, task.answers), others)
-    entries = part.after(values, from_w.hull().repeated(task.answers))
-    places = part.after(by_place.rows(others), from_w.hull().repeated(len(others)))
+    entries = part.after(values, from_w.hull())
+    places = part.after(by_place.rows(others), from_w.hull())
     after = np.argsort(np.append(others, at_w))
     view = stacked(places, moved_w.hull()).rows(after)
     of_w, bits = pointers.w_numbers()
     pointer = _pointing(task, pointers, entries, moved_w, view)
     by = {"pointer": pointer}
     if bits:
-        own = part.after(tokens_w, from_z0.hull().repeated(task.w_values))
-        by_w = part.after(elsewhere.repeated(task.w_values), from_w)
+        own = part.after(tokens_w, from_z0.hull())
+        by_w = part.after(elsewhere, from_w)
         by["w"] = Numbered.of(stacked(by_w, own), np.tile(of_w, 2), bits)
     return reading.layer(fetches), Views(view, by).tightened()
 
@@ -352,7 +350,7 @@ def _double(
     after = moved(part, read, anywhere.within(points_on))
 
     def kept(rows: Enclosure) -> Enclosure:
-        return part.after(rows, anything.repeated(len(rows.mid)))
+        return part.after(rows, anything)
 
     def either(held: Enclosure, fetched: Enclosure) -> Enclosure:
         found: list[Enclosure] = []

@@ -58,7 +58,7 @@ def tapped(part: Live, rows: Enclosure, every: Enclosure, back: int) -> Enclosur
     own = every if back else rows
     read = _read(entering, others, back, array(mixer.conv.weight), where)
     y = linear(times(linear(own, c, what=where), read, where), o, what=where)
-    return part.after(own if len(own.mid) == len(y.mid) else own.repeated(len(y.mid)), y)
+    return part.after(own, y)
 
 
 def _read(entering: Enclosure, others: Enclosure, back: int, taps: Array, where: str) -> Enclosure:
@@ -182,7 +182,7 @@ def derive(
     if told.absent:
         # a key stands first
         read = stacked(read, of("v", at.places(slice(0, 1), keys), 0))
-    after = part.after(at_last.repeated(len(read.mid)), reading.written(read, at_last))
+    after = part.after(at_last, reading.written(read, at_last))
     found = reading.layer("the value of the key")
     layers = [*(brought(one, "the token before") for one in first), found]
     return derived(arithmetic, layers, readout(model, after))

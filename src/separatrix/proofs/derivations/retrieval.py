@@ -54,6 +54,7 @@ from separatrix.proofs.derivations.parts.reading import (
     any_average,
     readout,
 )
+from separatrix.proofs.derivations.parts.steps import own_group
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -174,19 +175,14 @@ def _shares(mixer: SparseMixer, head: Head, arithmetic: Arithmetic) -> tuple[Enc
     """The shares of the compressed and of the selected branch: a softmax of (mix, 0)."""
     assert mixer.mix is not None  # no gates: options are refused
     mix = float(array(mixer.mix)[head.index])
-    low, high = sigmoid_bounds(mix, mix)
-    off = above(averaging(2, arithmetic))
-    tiny = arithmetic.summed_tiny
+    off, tiny = above(averaging(2, arithmetic)), arithmetic.summed_tiny
 
-    def enclosed(low: float, high: float) -> Enclosure:
-        return Enclosure.between(
-            np.array([[max(0.0, low * (1 - off) - tiny)]]),
-            np.array([[high * (1 + off) + tiny]]),
-            arithmetic,
-        )
+    def share(score: float) -> Enclosure:
+        low, high = (np.array([[end]]) for end in sigmoid_bounds(score, score))
+        low, high = np.maximum(0.0, low * (1 - off) - tiny), high * (1 + off) + tiny
+        return Enclosure.between(low, high, arithmetic)
 
-    other_low, other_high = sigmoid_bounds(-mix, -mix)
-    return enclosed(low, high), enclosed(other_low, other_high)
+    return share(mix), share(-mix)
 
 
 def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
@@ -222,16 +218,9 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
             f"{where}: {len(live)} of its heads have a weight; the proof is about one"
         )
     (number,) = live.tolist()
-    dims = mixer.index_dim
-    chooser = replace(
-        head,
-        where=where,
-        q=array(mixer.index_q.weight)[number * dims : (number + 1) * dims],
-        k=array(mixer.index_k.weight),
-    )
-    rest = np.delete(array(mixer.index_q.weight).reshape(-1, dims, head.q.shape[1]), number, 0)
-    if rest.any():
-        raise CheckFailed(f"{where}: a head without a weight has queries")
+    asked = array(mixer.index_q.weight).reshape(len(weights), -1, head.q.shape[1])
+    own = own_group(asked, number, len(weights), f"{where}: q")
+    chooser = replace(head, where=where, q=own, k=array(mixer.index_k.weight))
     # one and the same power of two for every query, and a number everywhere
     given = linear(stream.at_last(), weights[live], what=f"{where}, weight")
     linear(stream.by_place.hull(), weights[live], what=f"{where}, weight")
@@ -460,18 +449,14 @@ def hard_strings(task: Neighbour, rng: np.random.Generator) -> Tokens:
     for far in sorted({0, 1, task.d // 2, task.d - 1}):
         for ties in (1, 2):
             query = int(rng.integers(task.strings))
-            flips = [_flip(task.d, far + (i >= ties), rng) for i in range(task.n)]
+            numbers = [far + (i >= ties) for i in range(task.n)]
+            bits = [1 << rng.permutation(task.d)[:number] for number in numbers]
             one, other = rng.choice(task.V, size=2, replace=False)
             prompt = np.empty((task.n, 2), np.int64)
-            prompt[:, 0] = query ^ np.array(flips)
+            prompt[:, 0] = query ^ np.array([some.sum() for some in bits])
             prompt[:, 1] = task.strings + np.where(np.arange(task.n) < ties, one, other)
             rows.append(np.append(prompt[rng.permutation(task.n)].ravel(), query))
     return np.array(rows, np.int64)
-
-
-def _flip(bits: int, number: int, rng: np.random.Generator) -> int:
-    """So many bits, anywhere."""
-    return sum(1 << int(bit) for bit in rng.permutation(bits)[:number])
 
 
 DERIVATIONS: tuple[Derivation[Any], ...] = (

@@ -23,13 +23,13 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.window import WindowMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts import recurrences
 from separatrix.proofs.derivations.parts.carriers import Arrival
 from separatrix.proofs.derivations.parts.chain import Fetched, derive_chain, elsewhere, full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of, live_parts
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading, readout
+from separatrix.proofs.derivations.parts.recurrences import arrival
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Enclosure, above
@@ -59,22 +59,12 @@ def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arr
     return Arrival(last, anywhere, above(reading.mass), head.assumes)
 
 
-def arrival(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
-    """What a bounded layer writes at the last token, for each thing that may stand at the place."""
-    if isinstance(part.mixer, WindowMixer):
-        return windowed(stream, part, place, at_place)
-    found = recurrences.arrival(stream, part, place, at_place)
-    if found is None:
-        name = part.mixer.mechanism.name
-        raise CheckFailed(f"{part.where}: no proof is known that {name} carries a value")
-    return found
-
-
 def carry(stream: Stream, part: Live, hop: Wanted, place: int, at_place: Enclosure) -> Fetched:
     """A bounded layer that brings what stands at the place to the last token; `at_place` has a row
     for each value of the hop.
     """
-    found = arrival(stream, part, place, at_place)
+    read = windowed if isinstance(part.mixer, WindowMixer) else arrival
+    found = read(stream, part, place, at_place)
     after = stream.after(part, found.last, found.anywhere, hop.then)
     said = entry(
         part.place,

@@ -338,7 +338,15 @@ def derive_products(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> 
     table = elements(task)
     # whatever finds places, the score of the right key leads by it
     live = live_of(model, len(live_parts(model, placed=False)), placed=False, start=True)
-    held = _embedded(task, model, arithmetic)
+    at = Embedded.of(model, task.length + 1, arithmetic)
+    letters, places = slice(0, task.vocabulary), slice(1, None)
+    # letters, each an element, and the start token, which is the identity, and of which nothing
+    # but its place is exact
+    start, tokens = at.start(task.vocabulary), at.tokens(letters, places)
+    identity = hull(start, tokens.rows(slice(0, 1)))
+    by_word = stacked(identity, tokens.rows(slice(1, None)))
+    by_place = stacked(start, at.places(places, letters))
+    held = Held(by_place, np.arange(task.vocabulary), by_word)
     layers: list[Layer] = []
     most, back = 1, 1
     for part in live:
@@ -361,19 +369,6 @@ def elements(task: Task) -> Tokens:
     # two bits are followed there, and here sums of them are multiplied
     found = counted(task.answers, task.answers) if bits else tracking(task)
     return found.followed[0].step
-
-
-def _embedded(task: Task, model: Model, arithmetic: Arithmetic) -> Held:
-    """Letters, each an element, and the start token, which is the identity, and of which nothing
-    but its place is exact.
-    """
-    at = Embedded.of(model, task.length + 1, arithmetic)
-    ids = np.arange(task.vocabulary)
-    letters, places = slice(0, task.vocabulary), slice(1, None)
-    start, tokens = at.start(task.vocabulary), at.tokens(letters, places)
-    identity = hull(start, tokens.rows(slice(0, 1)))
-    by_word = stacked(identity, tokens.rows(slice(1, None)))
-    return Held(stacked(start, at.places(places, letters)), ids, by_word)
 
 
 def _multiplied(

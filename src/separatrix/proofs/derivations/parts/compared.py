@@ -369,7 +369,7 @@ class Numbered:
 
 def moved(part: Live, fetched: Numbered, at: Enclosure) -> Numbered:
     """Tokens within `at` (one row) behind a layer that adds these."""
-    return fetched.mapped(lambda rows: part.after(at.repeated(len(rows.mid)), rows))
+    return fetched.mapped(lambda rows: part.after(at, rows))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Step, Where, steps
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, linear, mlp
-from separatrix.stacks.mechanisms import Mechanism
 
 MATRICES = ("q.weight", "k.weight", "v.weight", "o.weight")
 
@@ -178,8 +177,8 @@ class Live:
         return up, up_bias, down, down_bias
 
     def after(self, x: Enclosure, y: Enclosure) -> Enclosure:
-        """The stream after the layer, of rows x to which the head adds y, row by row or one for
-        all.
+        """The stream after the layer, of rows x to which the head adds y, row by row; either may be
+        one row for all.
         """
         return self.after_mlp(add(x, y, RESIDUAL))
 
@@ -287,7 +286,7 @@ def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
         if not used and block.mlp is not None:
             idle.append(("its MLP", block.mlp))
         for name, module in idle:
-            if not _all_zero(module):
+            if any(bool(tensor.any()) for tensor in module.state_dict().values()):
                 raise CheckFailed(
                     f"layer {layer + 1}: {name} is not part of the construction, but its"
                     " parameters are not all zero"
@@ -302,38 +301,26 @@ def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
     return live
 
 
-def too_narrow(mechanism: Mechanism, arithmetic: Arithmetic) -> str | None:
-    """A format that a mechanism declares and that does not hold the numbers of the arithmetic:
-    those stored, or, in accumulators and states, those of sums. None where all do.
-    """
-    if not arithmetic.fits_in(mechanism.format):
-        return mechanism.format
-    sizes = mechanism.sizes()
-    summed = [getattr(mechanism, "accumulator_format", None), sizes.get("gate_format")]
-    if "state_format" in sizes:
-        summed.append(sizes["state_format"] or mechanism.format)
-    return next((name for name in summed if name and not arithmetic.inner.fits_in(name)), None)
-
-
 def declared_otherwise(model: Model, arithmetic: Arithmetic) -> str | None:
     """What a layer that is used declares and a proof in the arithmetic is not about; None where
     there is no such layer.
     """
     for part in live_parts(model, placed=False):
-        mechanism = part.mixer.mechanism
-        name = too_narrow(mechanism, arithmetic)
-        if name is not None:
-            return (
-                f"{part.where} declares numbers of {name}, which do not hold those of"
-                f" {arithmetic.title}, or of its sums"
-            )
+        mechanism, sizes = part.mixer.mechanism, part.mixer.mechanism.sizes()
+        # accumulators and states hold the numbers of sums
+        summed = [getattr(mechanism, "accumulator_format", None), sizes.get("gate_format")]
+        if "state_format" in sizes:
+            summed.append(sizes["state_format"] or mechanism.format)
+        formats = [(mechanism.format, arithmetic), *((name, arithmetic.inner) for name in summed)]
+        for name, held in formats:
+            if name and not held.fits_in(name):
+                return (
+                    f"{part.where} declares numbers of {name}, which do not hold those of"
+                    f" {arithmetic.title}, or of its sums"
+                )
         if not getattr(mechanism, "running_max", True):
             return (
                 f"{part.where} declares a softmax without a running maximum (running_max=false),"
                 " which no mixer computes here, and in which scores may overflow"
             )
     return None
-
-
-def _all_zero(module: nn.Module) -> bool:
-    return not any(bool(tensor.any()) for tensor in module.state_dict().values())

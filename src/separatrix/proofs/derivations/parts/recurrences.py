@@ -219,10 +219,9 @@ def _levels(head: Maps, found: Written) -> Written:
     """Read with a weight for each level: between the smallest and the largest of all levels."""
     mixer, what = head.mixer, f"{head.where}, lambda"
     weight = array(mixer.get_parameter("level.weight")).reshape(LEVELS, mixer.heads, -1)
-    if np.delete(weight, head.index, 1).any():
-        raise CheckFailed(f"{what}: of a head that is not used it is not zero")
+    weight = own_group(weight.swapaxes(0, 1), head.index, mixer.heads, what)
     # of the token that reads, wherever it stands
-    rows = softplus(linear(head.held.anywhere, weight[:, head.index], what=what).summed(), what)
+    rows = softplus(linear(head.held.anywhere, weight, what=what).summed(), what)
     level = rows.spanning(rows.low.min(1, keepdims=True), rows.high.max(1, keepdims=True))
     entering = max(float(view.size.max()) for view in found.strength)
     strength = found.strength.times(level, what)
@@ -357,13 +356,13 @@ _CHANNELS: dict[type[Mixer], Callable[..., Written]] = {MambaMixer: _mamba, RGLR
 """Mixers whose channels do not meet."""
 
 
-def arrival(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival | None:
-    """What a recurrent layer writes at the last token, for each thing that may stand at the place;
-    None for another layer.
+def arrival(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
+    """What a recurrent layer writes at the last token, for each thing that may stand at the place.
+    Raises CheckFailed for another layer.
     """
     mixer, kind, where = part.mixer, type(part.mixer), part.where
     if kind not in {*MATRIX_STATES, *_CHANNELS, ShortConvolutionMixer}:
-        return None
+        raise CheckFailed(f"{where}: no proof is known that {mixer.mechanism.name} carries a value")
     held = Seen.of(stream, place, at_place, where)
     tokens = len(stream.by_place.mid)
     if kind not in MATRIX_STATES:
