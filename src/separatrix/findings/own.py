@@ -22,6 +22,8 @@ NEAR = 10
 _LEFT_OUT = {"accumulator", "heads", "kv_heads", "key_heads", "head_dim", "value_dim", "width"}
 _LEFT_OUT |= {"groups", "rope_base", "rope_dim"}
 """Settings that are sizes (bits of state say how near they are) or of numbers alone."""
+_MOST_TOLD = 3
+"""Differences that a sentence tells."""
 _EXACT = ("conv", "size", "block", "topk")
 """Numbers of tokens that a layer reads: with others it is another mechanism."""
 
@@ -46,8 +48,9 @@ class Measured:
         if self.unfinished:
             names = ", ".join(cell.name for cell in self.unfinished)
             return [f"{said} to the end, so that nothing follows from {names}"]
-        differs = "; ".join(self.differs)
-        nearest = f"; nearest: {self.nearest} of the study (differs in {differs})"
+        differs, left = [*self.differs[:_MOST_TOLD]], len(self.differs) - _MOST_TOLD
+        differs += [f"and {left} more, which --json lists"] if left > 0 else []
+        nearest = f"; nearest: {self.nearest} of the study (differs in {'; '.join(differs)})"
         return [said + nearest if self.nearest else said]
 
     def to_json(self) -> dict[str, Any]:

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from separatrix.cards.measured.table import Table as Recorded
 from separatrix.cards.measured.table import read
@@ -14,22 +14,16 @@ from separatrix.cli.options import Asked, command, engine_free, engine_options, 
 from separatrix.cli.printing import Told, show
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.cells import duration
-from separatrix.core.errors import (
-    CheckFailed,
-    SeparatrixError,
-    SizeError,
-    SpecError,
-    UnknownNameError,
-)
+from separatrix.core.errors import CheckFailed, SizeError, SpecError
 from separatrix.core.evidence.folder import check_new
 from separatrix.core.numbers.amounts import format_bytes
 from separatrix.core.progress import bar
 from separatrix.findings import experiment
 from separatrix.findings.base import Experiment
 from separatrix.findings.checking import check
-from separatrix.findings.page import COLUMNS, cells_data, contrasts, data, lines, made, notes, text
+from separatrix.findings.page import COLUMNS, contrasts, data, lines, made, notes, text
 from separatrix.findings.picture import write_out
-from separatrix.findings.results import Results, checked_lines, of_lines, of_table
+from separatrix.findings.results import Results, of_table
 from separatrix.findings.running import run, runs_of, with_curves
 from separatrix.findings.trial import trial as scaled
 from separatrix.stacks.architecture.resolve import resolve
@@ -37,29 +31,20 @@ from separatrix.training.sweeps.sweep import planned as sweep_planned
 
 
 def described(name: str, asked: Asked) -> Told:
-    """What is recorded of an experiment, or stands in a file of `rows`: every seed, and what was
-    contrasted; fails where a claim of its page does not hold.
+    """What is recorded of an experiment, every seed and what was contrasted; fails where a claim
+    of its page does not hold.
     """
     wanted = experiment(name)
-    rows = asked.rows
-    if sum((rows is not None, asked.check, asked.out is not None)) > 1:
-        raise SpecError("--rows, --check and --out ask for different things; give one")
+    if asked.check and asked.out is not None:
+        raise SpecError("--check and --out ask for different things; give one")
     if asked.seed is not None and not asked.check:
         raise SpecError("--seed says which run --check draws; give both, or neither")
-    if rows is None:
-        if (table := read(wanted.name)) is None:
-            raise SpecError(
-                f"the package holds no results of {wanted.name}; `separatrix train {wanted.name}`"
-                " makes them"
-            )
-        return _check(wanted, table, asked) if asked.check else _told(wanted, table, asked.out)
-
-    found = [*checked_lines(rows)]
-    code = ", ".join(sorted({str(row.get("version", "unknown")) for row in found}))
-    results = of_lines(found)
-    more = [f"From {rows}, every line checked by its hash; trained by code of version {code}."]
-    data = {"experiment": wanted.name, "cells": cells_data(results)}
-    return _shown(wanted, results, more, data, growing=True)
+    if (table := read(wanted.name)) is None:
+        raise SpecError(
+            f"the package holds no results of {wanted.name}; `separatrix train {wanted.name}`"
+            " makes them"
+        )
+    return _check(wanted, table, asked) if asked.check else _told(wanted, table, asked.out)
 
 
 def train_experiment(name: str, asked: Asked) -> Told:
@@ -88,37 +73,17 @@ def _check(wanted: Experiment, table: Recorded, asked: Asked) -> Told:
 
 
 def _told(wanted: Experiment, table: Recorded, out: Path | None) -> Told:
+    """Every cell and what was contrasted; then a claim that these results do not bear, which fails
+    the command.
+    """
     results = of_table(table)
     more = [made(table)]
     if out is not None:
         write_out(wanted, table, results, out)
         more.append(f"written to {out}")
-    return _shown(wanted, results, more, data(wanted, table, results))
-
-
-def _shown(
-    wanted: Experiment, results: Results, more: list[str], data: Any, *, growing: bool = False
-) -> Told:
-    """Every cell and what was contrasted; then a claim that these results do not bear, which fails
-    the command.
-    """
-    wrong: list[SeparatrixError] = []
-    try:
-        text(wanted, results, {})
-    except SeparatrixError as error:
-        # rows of a plan that is still trained: what they bear is said, and what not
-        if growing and isinstance(error, UnknownNameError):
-            more = [*more, f"The page's sentences are not checked on these rows: {error}"]
-        else:
-            wrong.append(error)
     shown = Document(Line(f"{wanted.title}. {wanted.question}"), *seeds(wanted, results, more))
-
-    def fail() -> None:
-        for error in wrong:
-            raise error
-
     # last, so that it hides nothing
-    return Told(data, shown, after=fail)
+    return Told(data(wanted, table, results), shown, after=partial(text, wanted, results, {}))
 
 
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:

@@ -26,7 +26,7 @@ _SHOWN = 10
 @command
 def list_(asked: Asked) -> Answer:
     """What there is; one of them explained. Examples: list mechanisms gdn; list theorems III; list
-    constructions match2 --formats p14:32 --out map/; list experiments study --rows rows.jsonl
+    constructions match2 --formats p14:32 --out map/; list experiments study
     """
     kind, name = asked.kind, asked.name
     if kind is None:

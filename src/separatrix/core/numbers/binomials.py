@@ -9,7 +9,7 @@ from flint import arb, ctx, fmpz
 
 from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.numbers.counts import Count
-from separatrix.core.numbers.logs import LogSign, decimal, log2_ball, log_difference
+from separatrix.core.numbers.logs import LogSign, decimal, ln_factorial, log2_ball, log_difference
 
 _FEW = 1 << 12
 """A product of so many factors is written out."""
@@ -28,11 +28,9 @@ class Binomial(Count):
     def log2_ball(self) -> arb:
         if min(self.lower, self.upper - self.lower) <= _FEW:
             return log2_ball(comb(self.upper, self.lower))
-        # ln x! = lgamma(x + 1); what cancels in the difference only widens the ball
-        factorials = [
-            arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.lower, self.upper - self.lower)
-        ]
-        return (factorials[0] - factorials[1] - factorials[2]) / arb.const_log2()
+        # what cancels in the difference only widens the ball
+        chosen, left_out = ln_factorial(self.lower), ln_factorial(self.upper - self.lower)
+        return (ln_factorial(self.upper) - chosen - left_out) / arb.const_log2()
 
     def exact(self) -> int:
         return (
@@ -63,11 +61,8 @@ class Arrangements(Count):
     def log2_ball(self) -> arb:
         if self.lower <= _FEW:
             return log2_ball(perm(self.upper, self.lower))
-        # ln x! = lgamma(x + 1)
-        all_of_them, left_out = (
-            arb(fmpz(x + 1)).lgamma() for x in (self.upper, self.upper - self.lower)
-        )
-        return (all_of_them - left_out) / arb.const_log2()
+        left_out = ln_factorial(self.upper - self.lower)
+        return (ln_factorial(self.upper) - left_out) / arb.const_log2()
 
     def exact(self) -> int:
         return perm(self.upper, self.lower)
@@ -218,9 +213,8 @@ class Partitions(Count):
                 total = total.union(before)
                 break
             choices = choices * fmpz(b - i) / fmpz(i + 1)
-        return (
-            total.log() + arb(fmpz(b)).log() * fmpz(n) - arb(fmpz(b + 1)).lgamma()
-        ) / arb.const_log2()
+        log = total.log() + arb(fmpz(b)).log() * fmpz(n) - ln_factorial(b)
+        return log / arb.const_log2()
 
     def exact(self) -> int:
         """The integer itself. Raises Undecided for more than 8,192 things."""

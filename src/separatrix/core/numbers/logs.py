@@ -42,6 +42,11 @@ def log2_ball(x: int) -> arb:
     return arb(fmpz(x)).log() / arb.const_log2()
 
 
+def ln_factorial(x: int) -> arb:
+    """An enclosure of ln x!, which is lgamma(x + 1), at the precision in force."""
+    return arb(fmpz(x + 1)).lgamma()
+
+
 def decimal(ball: arb) -> str:
     """A ball for people: twelve digits and the radius."""
     return ball.str(12, radius=True)

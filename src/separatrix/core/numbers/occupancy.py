@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx, fmpq
 
 from separatrix.core.errors import SizeError, Undecided
-from separatrix.core.numbers.logs import LogSign, decimal
+from separatrix.core.numbers.logs import LogSign, decimal, ln_factorial
 
 _GUARD = 128
 
@@ -65,7 +65,7 @@ class Occupancy:
                 (self.hit - 1) * z.log()
                 - self.bins * (z * u.expm1()).log1p()
                 + self.balls * (u * arb(per_group)).log()
-                - self.groups * arb(fmpz(self.balls // self.groups + 1)).lgamma()
+                - self.groups * ln_factorial(self.balls // self.groups)
             )
             return bits / arb.const_log2()
 

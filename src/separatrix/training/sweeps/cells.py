@@ -5,11 +5,10 @@ of a stack on a task, to stand beside what was measured.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from separatrix.core.errors import SeparatrixError, Undecided
+from separatrix.core.errors import Undecided
 from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.models.stored.run import Run
@@ -28,11 +27,7 @@ def cells(runs: Iterable[Run]) -> dict[Run, list[Run]]:
     """
     found: dict[Run, list[Run]] = {}
     for run in runs:
-        common = run
-        # of a store, with a mixer of one's own that is not imported here: its texts are canonical
-        with suppress(SeparatrixError):
-            common = run.canonical()
-        found.setdefault(replace(common, seed=0, learning_rate=1.0), []).append(run)
+        found.setdefault(replace(run.canonical(), seed=0, learning_rate=1.0), []).append(run)
     return found
 
 

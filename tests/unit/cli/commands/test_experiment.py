@@ -64,15 +64,6 @@ def test_a_claim_that_the_rows_do_not_bear_fails_after_what_they_show(
     assert "not bear this" in err
 
 
-def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text("")
-    assert "not trained yet" in said(capsys, "study", "--rows", str(rows))
-    assert json.loads(said(capsys, "study", "--rows", str(rows), "--json"))["cells"] == []
-    rows.write_text('{"cell": "a"}\n')
-    assert "rows.jsonl, line 1" in said(capsys, "study", "--rows", str(rows), code=2)
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -84,8 +75,6 @@ def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFi
         (["toy", "--seed", "3"], "--seed says which run --check"),
         (["study"], "results of study"),
         (["shift", "--check"], "results of shift"),
-        (["study", "--rows", "none.jsonl"], "none.jsonl: cannot be read"),
-        (["study", "--rows", "x", "--out", "y"], "for different things"),
         (["toy", "--record"], "tools/experiments.py"),
     ],
 )
