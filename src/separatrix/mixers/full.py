@@ -19,16 +19,17 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import Shapes, State, appended, last_place, wide
+from separatrix.mixers.base.mixer import Shapes, State, last_place, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
     OneToken,
+    PerToken,
     Places,
     Queries,
     Reads,
@@ -110,7 +111,7 @@ class FoxMixer(SoftmaxMixer):
     With gates of 1 (f = 0) it is full attention; the released models have no rotation. The
     paper's "Pro" block also shifts keys and values by a token, which is not here.
     Source: Lin et al. 2025, arXiv 2503.02130, section 3.
-    State after t tokens: keys, values and f (heads, t) in `gate_format`. Sums of f are formed
+    State after t tokens: keys, values and f (heads, t, 1) in `gate_format`. Sums of f are formed
     between the two tokens (ops/softmax.py), so that far contexts cost near tokens no digits.
     Parallel form: a part of the queries at a time.
     """
@@ -123,16 +124,16 @@ class FoxMixer(SoftmaxMixer):
         self.f = nn.Linear(width, self.heads)
 
     def _more(self, t: int) -> Shapes:
-        return {"gates": (self.heads, t)}
+        return {"gates": (self.heads, t, 1)}
 
     def _dtype(self, name: str) -> torch.dtype:
         if name != "gates":
             return super()._dtype(name)
         return self._declared(self.gate_format, wide(self._like).dtype)
 
-    def _gates(self, x: Tokens) -> Float[Tensor, "b h t"]:
+    def _gates(self, x: Tokens) -> PerToken:
         """Log gates as they are stored."""
-        f = F.logsigmoid(wide(self.f(x))).transpose(1, 2)
+        f = F.logsigmoid(wide(self.f(x))).transpose(1, 2)[..., None]
         return f.to(self._dtype("gates"))
 
     def _forward(self, x: Tokens) -> Tokens:
@@ -141,7 +142,7 @@ class FoxMixer(SoftmaxMixer):
         # the kernel caps no scores
         kernel = None if self.cap else chosen("forgetting_attn", k, v, x.dtype)
         if kernel is not None:
-            return self._out(kernel(q, k, v, log_f[..., None]), x)
+            return self._out(kernel(q, k, v, log_f), x)
         return self._out(parted_softmax(q, k, v, None, self.cap, log_f), x)
 
     def _masked(
@@ -153,12 +154,7 @@ class FoxMixer(SoftmaxMixer):
     def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
         return {"keys": k, "values": v, "gates": self._gates(x)}
 
-    def _extended(self, state: State, new: State, t: int) -> State:
-        # tokens are the last axis of gates
-        gates = appended(state["gates"], new.pop("gates"), axis=2)
-        return super()._extended(state, new, t) | {"gates": gates}
-
     def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
-        decay = after(wide(kept["gates"])[..., None]).transpose(-1, -2)  # b h 1 t
+        decay = after(wide(kept["gates"])).mT  # b h 1 t
         scores = self._scores(q, kept["keys"]) + decay
         return self._out(softmax(scores, self._shared(kept["values"])), x)

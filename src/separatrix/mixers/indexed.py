@@ -108,6 +108,11 @@ class Indexer(nn.Module):
         index_keys = {"index_keys": self._index_keys(x, start)}
         return super()._stored(k, v, x, start) | index_keys  # type: ignore[misc]
 
+    def _of_chosen(self, q: Keys, k: GroupKeys, v: GroupValues, x: Tokens) -> Values:
+        """The outputs of the heads for all tokens x, with these queries, keys and values."""
+        index = (*self._index(x, 0), self._index_keys(x, 0))
+        return indexed_softmax(wide(q), wide(k), wide(v), index, self.topk)
+
     def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         """The output of the token x at a place, from the tokens it chooses."""
         kept = dict(kept)
@@ -132,9 +137,8 @@ class IndexedMixer(Indexer, SoftmaxMixer):
         self._add_index(mechanism, width, width)
 
     def _forward(self, x: Tokens) -> Tokens:
-        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
-        index = (*self._index(x, 0), self._index_keys(x, 0))
-        return self._out(indexed_softmax(q, k, v, index, self.topk), x)
+        q, k, v = self._qkv(self._project(x))
+        return self._out(self._of_chosen(q, k, v, x), x)
 
 
 class DSAMixer(Indexer, LatentMixer):
@@ -157,9 +161,7 @@ class DSAMixer(Indexer, LatentMixer):
 
     def _forward(self, x: Tokens) -> Tokens:
         q, c, r = self._qkv(self._project(x))
-        k, v = self._written_out(c, r)
-        index = (*self._index(x, 0), self._index_keys(x, 0))
-        y = indexed_softmax(wide(q), wide(k), wide(v), index, self.topk)
+        y = self._of_chosen(q, *self._written_out(c, r), x)
         return self.o(merge_heads(y.to(x.dtype)))
 
 

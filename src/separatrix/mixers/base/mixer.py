@@ -318,40 +318,40 @@ if it still is, and the view's end.
 """
 
 
-def appended(kept: Tensor, new: Tensor, size: int | None = None, axis: int = -2) -> Tensor:
-    """Both in a row along an axis, the last `size` of them (all if None), for states of tokens.
+def appended(kept: Tensor, new: Tensor, size: int | None = None) -> Tensor:
+    """Both in a row (.. t d), the last `size` of them (all if None), for states of tokens.
 
     A stream that keeps much copies it once in a while: the result is then a view of memory with
     room for tokens to come, an eighth. No view of it is ever written to: what is appended to twice
     is copied the second time, and so is all of it under autograd and torch.func transforms.
     """
-    count = new.shape[axis]
-    length = kept.shape[axis] + count
+    count = new.shape[-2]
+    length = kept.shape[-2] + count
     found = length if size is None else min(length, size)
-    old = kept.narrow(axis, length - found, found - count)
+    old = kept.narrow(-2, length - found, found - count)
     if (
         kept.numel() < ROOM_FROM
         or kept.dtype != new.dtype
         or torch.is_grad_enabled()
         or torch._C._are_functorch_transforms_active()
     ):
-        return torch.cat([old, new], axis)
+        return torch.cat([old, new], -2)
     memory, free, end = _rooms.get(kept, (kept, {}, 0))
     fits = (
-        end + count <= memory.shape[axis]
+        end + count <= memory.shape[-2]
         and memory.is_inference() <= torch.is_inference_mode_enabled()
     )
     # taken in one operation, since threads may append to one tensor
     if not fits or not free.pop(end, False):
         shape = [*kept.shape]
         end = found - count
-        shape[axis] = found + found // ROOM
+        shape[-2] = found + found // ROOM
         memory, free = kept.new_empty(shape), {}
-        memory.narrow(axis, 0, end).copy_(old)
-    memory.narrow(axis, end, count).copy_(new)
+        memory.narrow(-2, 0, end).copy_(old)
+    memory.narrow(-2, end, count).copy_(new)
     end += count
     free[end] = True
-    result = memory.narrow(axis, end - found, found)
+    result = memory.narrow(-2, end - found, found)
     _rooms[result] = (memory, free, end)
     return result
 

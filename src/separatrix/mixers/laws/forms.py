@@ -61,7 +61,7 @@ def forms_agree(mixer: Mixer) -> None:
             x,
             lengths,
             {"step": tools.streamed(mixer, x), "forward": mixer},
-            f"batch {batch}",
+            f", batch {batch}",
         )
     with torch.no_grad():
         for size in (0.01, 30.0):
@@ -74,23 +74,18 @@ def forms_agree(mixer: Mixer) -> None:
 
 def chunks_do_not_matter(mixer: Mixer) -> None:
     """Any chunk size (1, 7, 16, 100, 1000) gives the outputs and gradients of the default one,
-    at T = 1, 63, 64, 65, 200.
+    of `forward` and `last`, at T = 1, 63, 64, 65, 200.
     """
     mixer = copy.deepcopy(mixer)  # its chunk is set
+
+    def forward_and_last(x: Tensor, chunk: int) -> Tensor:
+        mixer.chunk = chunk
+        return torch.cat([mixer(x), mixer.last(x)[:, None]], 1)
+
+    forms = {f"in chunks of {n}": partial(forward_and_last, chunk=n) for n in CHUNKS}
+    first = {"forward and last by default": partial(forward_and_last, chunk=mixer.chunk)}
     x = tools.inputs(mixer, 1, max(LENGTHS)).requires_grad_()
-    wanted = [mixer(x[:, :tokens]) for tokens in LENGTHS]
-    by_default = tools.gradients(mixer, x, wanted)
-    for mixer.chunk in CHUNKS:
-        of = f"in chunks of {mixer.chunk}"
-        found = [mixer(x[:, :tokens]) for tokens in LENGTHS]
-        for tokens, y, z in zip(LENGTHS, found, wanted, strict=True):
-            tools.close(y, z, f"T={tokens}: outputs of forward {of} and by default")
-            with torch.no_grad():
-                last = mixer.last(x[:, :tokens])
-            tools.close(last, y[:, -1], f"T={tokens}, {of}: outputs of last and forward")
-        tools.all_close(
-            tools.gradients(mixer, x, found), by_default, f"forward {of} and by default"
-        )
+    tools.agree(mixer, x, LENGTHS, first | forms)
 
 
 def at_is_forward(mixer: Mixer) -> None:

@@ -167,15 +167,18 @@ def agree(
     forms: Mapping[str, Callable[[Tensor], Tensor]],
     where: str = "",
 ) -> None:
-    """Raises LawBroken unless two forms give the same outputs for so many first tokens of x, and
-    together the same gradients.
+    """Raises LawBroken unless all forms give the outputs of the first for so many first tokens of
+    x, and together its gradients.
     """
-    what = " and ".join(forms)
-    outputs = [[form(x[:, :tokens]) for form in forms.values()] for tokens in lengths]
-    for tokens, (y, z) in zip(lengths, outputs, strict=True):
-        close(y, z, f"T={tokens}, {where}: outputs of {what}".replace(", :", ":"))
-    one, other = (gradients(mixer, x, found) for found in zip(*outputs, strict=True))
-    all_close(one, other, f"{where}, {what}".removeprefix(", "))
+    found: dict[str, tuple[list[Tensor], dict[str, Tensor]]] = {}
+    for name, form in forms.items():
+        outputs = [form(x[:, :tokens]) for tokens in lengths]
+        found[name] = outputs, gradients(mixer, x, outputs)
+    (first, (outputs, slopes)), *others = found.items()
+    for name, (more, by_name) in others:
+        for tokens, y, z in zip(lengths, outputs, more, strict=True):
+            close(y, z, f"T={tokens}{where}: outputs of {first} and {name}")
+        all_close(slopes, by_name, f"{where}, {first} and {name}".removeprefix(", "))
 
 
 ROUNDING = 1e-12

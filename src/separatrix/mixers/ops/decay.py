@@ -127,12 +127,12 @@ def after(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     return F.pad(log_a[..., 1:, :], (0, 0, 0, 1)).flip(-2).cumsum(-2).flip(-2)
 
 
-def after_at(log_a: Float[Tensor, "b h t"], places: Places) -> Float[Tensor, "b h k t"]:
+def after_at(log_a: Float[Tensor, "b h t 1"], places: Places) -> Float[Tensor, "b h k t"]:
     """log a_{j+1} + ... + log a_i for every j and the tokens i at the places; of later j 0."""
     token = torch.arange(log_a.shape[2], device=log_a.device)
     later = token[:, None] > places[:, None, None]
     # 0 beyond the place, summed up from the end: `after` from there on
-    return after(log_a[..., None].masked_fill(later, 0)).mT
+    return after(log_a.masked_fill(later, 0)).mT
 
 
 def scores(
@@ -163,7 +163,7 @@ def decayed_scores(
     log_a = bounded(log_a)
     hidden = later(places, k.shape[2])
     if log_a.shape[-1] == 1:
-        return (after_at(log_a[..., 0], places).exp() * (q @ k.mT)).masked_fill(hidden, 0)
+        return (after_at(log_a, places).exp() * (q @ k.mT)).masked_fill(hidden, 0)
     kept = after(log_a.masked_fill(hidden.mT, 0)).exp() * k
     return (q @ kept.mT).masked_fill(hidden, 0)
 

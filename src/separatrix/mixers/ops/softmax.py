@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
-from separatrix.mixers.base.tensors import Keys, Sinks, Values
+from separatrix.mixers.base.tensors import Keys, PerToken, Sinks, Values
 from separatrix.mixers.ops.blockwise import ROOM, is_dense, spans, tiled
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
@@ -105,7 +105,7 @@ def causal_softmax(q: Keys, k: Keys, v: Values, sink: Sinks = None, cap: int = 0
 
 
 def parted_softmax(
-    q: Keys, k: Keys, v: Values, sink: Sinks = None, cap: int = 0, *gates: Float[Tensor, "b h t"]
+    q: Keys, k: Keys, v: Values, sink: Sinks = None, cap: int = 0, *gates: PerToken
 ) -> Values:
     """Softmax over all tokens up to the own one, with the logs of forget gates, if any."""
     batch, heads, tokens, _ = q.shape
@@ -219,15 +219,15 @@ def _chosen_part(
     return masked_softmax(q, k, v, seen)
 
 
-def between(log_f: Float[Tensor, "b h j"], first: int) -> Float[Tensor, "b h i j"]:
+def between(log_f: PerToken, first: int) -> Float[Tensor, "b h i j"]:
     """f_{j+1} + ... + f_i for the tokens i from `first` on; of later j something finite."""
-    own = log_f[:, :, first:, None]
+    own = log_f[:, :, first:]
     up_to = own.cumsum(2)
     # its own part: every sum by itself
     inside = own.expand(*own.shape[:3], own.shape[2]).tril(-1).cumsum(-2)
     if not first:
         return inside
-    before = after(log_f[:, :, :first, None]).transpose(-1, -2)
+    before = after(log_f[:, :, :first]).mT
     return torch.cat([up_to + before, inside], -1)
 
 

@@ -170,7 +170,7 @@ _SIZE = "return width * averages"
         (
             [_CHUNK, (_END, "return self.o(m) * (1 + (self.chunk == 7))\n")],
             "chunks",
-            "T=1: outputs of forward in chunks of 7",
+            "T=1: outputs of forward and last by default and in chunks of 7",
         ),
         pytest.param(
             [(_SIZE, f"{_SIZE} + 1")],
