@@ -6,7 +6,7 @@ import pytest
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
-from separatrix.theory import judge
+from separatrix.theory import THEOREMS, judge
 from separatrix.theory.fails.i_bounded_caches import sole_full_layer
 from separatrix.theory.written import built_by
 
@@ -57,6 +57,28 @@ def test_one_layer_of_windows_or_chunks_reads_no_more_than_a_full_one() -> None:
         assert status(stack.spec, Equality(n=bits + 1)) == "FAILS"
     for kind in ("window(size=9, conv=2)", "window(size=9, shared=true)", "window(size=9)*2"):
         assert sole_full_layer(Architecture.parse(f"{kind} @ {sizes}")) is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "key"),
+    [
+        ("full + reused @ heads=1, head_dim=4, p8", "I'"),
+        ("window(size=9) + reused_window(size=9) @ heads=1, head_dim=4, p8", "I'"),
+        ("sparse(block=2, topk=1) + reused @ heads=1, head_dim=2, p1", "II"),
+        ("moba(block=2, topk=1) + reused @ heads=1, head_dim=2, p1", "II"),
+    ],
+)
+def test_a_layer_that_reads_the_cache_of_another_is_a_second_one(stack: str, key: str) -> None:
+    """The first fetches z_0, and the second one asks the same keys for its entry: it was taken for
+    a layer without memory, and such stacks were said to fail as the first one alone does.
+    """
+    alone = stack.partition(" +")[0] + stack[stack.index(" @") :]
+    theorem = THEOREMS[key]
+    for form in ("query", "decision"):
+        task = TwoSum(n=100, M=405, form=form)
+        assert theorem.judge(Architecture.parse(stack), task) is None
+    found = theorem.judge(Architecture.parse(alone), task)
+    assert found is not None and found.status == "FAILS"
 
 
 def test_sums_of_gates_count_as_a_bounded_layer_before() -> None:

@@ -178,9 +178,15 @@ class Architecture:
 
     @cached_property
     def remembering(self) -> list[tuple[Layer, int]]:
-        """The same of layers with memory: others carry nothing out of so long a prefix."""
-        kinds = self.counted()
-        return [one for one in kinds if any(part.cache_bits(1 << 20) for part in one[0])]
+        """The same of layers with memory, their own or another layer's that they read: others take
+        nothing out of so long a prefix.
+        """
+
+        def takes(part: Mechanism) -> bool:
+            reach = part.reach
+            return reach is None or reach.window > 0 or part.cache_bits(1 << 20) > 0
+
+        return [one for one in self.counted() if any(map(takes, one[0]))]
 
     @property
     def only(self) -> Mechanism | None:
