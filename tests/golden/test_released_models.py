@@ -4,7 +4,7 @@ figures (ux.md); skipped where the files are absent.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from support.each import each
@@ -12,7 +12,7 @@ from support.hf_configs import SHARED, released
 
 from separatrix.core.errors import UnknownNameError
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf import read_config
+from separatrix.stacks.architecture.hf import from_config, read_config
 from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.architecture.settings import Settings
@@ -230,6 +230,73 @@ def test_weights_are_those_that_were_published(name: str) -> None:
     if active is not None:
         counted = (found.read(1), found.read(1) - found.head)
         assert min(abs(one - active * 1e9) for one in counted) < 0.045 * active * 1e9
+
+
+FROM_PAGES: dict[str, dict[str, Any]] = {
+    "EXAONE-3.5-7.8B": {
+        **{"model_type": "exaone", "hidden_size": 4096, "intermediate_size": 14_336},
+        **{"num_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8},
+        **{"head_dim": 128, "vocab_size": 102_400, "tie_word_embeddings": False},
+    },
+    "GLM-4-9B": {
+        **{"model_type": "chatglm", "hidden_size": 4096, "ffn_hidden_size": 13_696},
+        **{"num_layers": 40, "num_attention_heads": 32, "multi_query_attention": True},
+        **{"multi_query_group_num": 2, "kv_channels": 128, "vocab_size": 151_552},
+    },
+    "DBRX": {
+        **{"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40},
+        **{"vocab_size": 100_352, "attn_config": {"clip_qkv": 8, "kv_n_heads": 8}},
+        "ffn_config": {"ffn_hidden_size": 10_752, "moe_num_experts": 16, "moe_top_k": 4},
+    },
+    "Hunyuan-Large": {
+        **{"model_type": "hunyuan", "hidden_size": 6400, "intermediate_size": 18_304},
+        **{"num_hidden_layers": 64, "num_attention_heads": 80, "num_key_value_heads": 8},
+        **{"attention_head_dim": 80, "num_experts": 16, "moe_topk": 1, "num_shared_expert": 1},
+        **{"use_cla": True, "cla_share_factor": 2, "vocab_size": 129_024},
+        **{"use_mixed_mlp_moe": True, "tie_word_embeddings": True},
+    },
+    "Ring-flash-linear-2.0": {
+        **{"model_type": "bailing_moe_linear", "hidden_size": 4096, "intermediate_size": 9216},
+        **{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 4},
+        **{"head_dim": 128, "num_experts": 256, "num_experts_per_tok": 8, "layer_group_size": 8},
+        **{"moe_intermediate_size": 1024, "num_shared_experts": 1, "first_k_dense_replace": 1},
+        "vocab_size": 157_184,
+    },
+}
+SAID = {
+    "EXAONE-3.5-7.8B": (7.8, 7.8),
+    "GLM-4-9B": (9.4, 9.4),
+    "DBRX": (132, 36),
+    "Hunyuan-Large": (389, 52),
+    "Ring-flash-linear-2.0": (104, 7.4),
+}
+"""As their pages say it; the embedding among those of a token."""
+
+
+@pytest.mark.parametrize("name", FROM_PAGES)
+def test_weights_of_files_that_are_no_presets(name: str) -> None:
+    found = from_config(FROM_PAGES[name]).weights
+    assert found is not None
+    total, active = SAID[name]
+    assert found.total == pytest.approx(total * 1e9, rel=0.005)
+    met = (found.read(1) + found.embedding) / 1e9
+    assert met == pytest.approx(active, rel=0.015)
+
+
+def test_what_stands_beside_hunyuan_s_experts() -> None:
+    """3 x 6400 x 18,304 weights in each of 64 layers, where a switch says so; nothing where an MLP
+    is all that there is.
+    """
+    file = FROM_PAGES["Hunyuan-Large"]
+    each = 64 * 3 * 6400 * 18_304
+
+    def total(**changes: object) -> int:
+        found = from_config(file | changes).weights
+        assert found is not None
+        return found.total
+
+    assert total() - total(use_mixed_mlp_moe=False) == each
+    assert total() - total(num_experts=1) == 16 * each + 64 * 16 * 6400
 
 
 def test_a_released_file_of_four_bit_experts() -> None:

@@ -52,10 +52,15 @@ from separatrix.stacks.mechanisms.softmax import Softmax
 def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | str:
     """The weights of a model, or why its file or its type does not tell them."""
     try:
-        return _weights(fields, architecture, row)
+        return _weights(_opened(fields), architecture, row)
     except ConfigError as why:
         # of a field that nothing else is read from: costs are left out, the card is not
         return str(why).removeprefix(f"{fields.where}: ")
+
+
+def _opened(fields: Fields) -> Fields:
+    """With what the object of MLPs holds, where there is one (DBRX)."""
+    return fields.with_data({**(json_object(fields.data.get("ffn_config")) or {}), **fields.data})
 
 
 def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
@@ -428,6 +433,10 @@ class _Widths(NamedTuple):
         if shared is None and (not words or "told" in words):
             number = (fields.needed if experts and words else size)(*_BESIDE, low=0)
             shared = (hidden or 0) * (number or 0)
+        # Hunyuan's switch, without which nothing stands beside the experts; nor beside a dense one
+        alone = "single" in words and experts == 1
+        if alone or fields.flag("use_mixed_mlp_moe") is False:
+            shared = 0
         if "beside" in words and not experts:
             dense = shared or dense
         return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared or 0)
@@ -437,12 +446,18 @@ _APART = ("dense_intermediate_size", "prefix_dense_intermediate_size", "intermed
 """Of a dense MLP, where `intermediate_size` is of experts."""
 _DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size", "dff")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-_BESIDE = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+_BESIDE = (
+    *("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
+    "num_shared_expert",
+)
 _LATENT = ("moe_latent_size", "routed_expert_hidden_size")
-_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
+_CHOSEN = (
+    *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k"),
+    "moe_top_k",
+)
 _SHARED = (
     *("shared_expert_intermediate_size", "shared_intermediate_size"),
-    *("moe_shared_expert_intermediate_size", "share_expert_dim"),
+    *("moe_shared_expert_intermediate_size", "share_expert_dim", "share_expert_dims"),
 )
 
 
@@ -467,14 +482,14 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     no power of two would have to be undone, so that such experts do not count. Shared experts do.
     """
     try:
-        found = _widths(fields, row)
+        least = min(_widths(_opened(fields), row), default=0)
     except ConfigError:
         # of a field that nothing else is read from: a width is assumed, the card is there
         return None
-    if not found or min(found) < 1:
+    if least < 1:
         return None
     apart = any(not part.mixes_tokens for layer, _ in architecture.counted() for part in layer)
-    return Mlp(min(found), stated=True, every=not (row.bare or apart))
+    return Mlp(least, stated=True, every=not (row.bare or apart))
 
 
 def _widths(fields: Fields, row: Row) -> list[int]:
