@@ -22,7 +22,7 @@ from separatrix.constructions import (
     thought,
     tracked,
 )
-from separatrix.constructions.parts.built import Built, Recipe, declared_by, in_format, load
+from separatrix.constructions.parts.built import Built, Recipe, declared_by, load
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture
@@ -84,7 +84,7 @@ def construct(
     for some in _arithmetics(architecture, arithmetic):
         for recipe in recipes:
             try:
-                return in_format(recipe.build, task, architecture, some)
+                return recipe.build(task, architecture, some)
             except SizeError as error:
                 reasons.append(str(error))
     raise SizeError(

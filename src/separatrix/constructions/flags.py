@@ -377,7 +377,9 @@ def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[floa
     # two products to a score; on a grid of few digits their sum is held as it is
     digits = 2 * (code.grid.bit_length() - 1) + 1
     error = gamma(2, arithmetic.summed) if digits > arithmetic.summed_digits else Fraction(0)
-    most = _strongest(arithmetic)
+    # keys and queries are stored
+    wide = arithmetic.digits > DIGITS["fp32"]
+    most = min(_STRONGEST_WIDE if wide else _STRONGEST, 2 * _room(arithmetic))
     for exponent in range(most + 1):
         unit = Fraction(1 << exponent, code.grid * code.grid)
         match = Match(
@@ -401,12 +403,6 @@ def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[floa
 def _room(arithmetic: Arithmetic) -> int:
     """The largest exponent of a factor of cosines that are stored."""
     return int(math.log2(arithmetic.large)) - 1
-
-
-def _strongest(arithmetic: Arithmetic) -> int:
-    """The largest exponent of c: keys and queries are stored."""
-    wide = arithmetic.digits > DIGITS["fp32"]
-    return min(_STRONGEST_WIDE if wide else _STRONGEST, 2 * _room(arithmetic))
 
 
 def _shared_out(exponent: int, arithmetic: Arithmetic) -> tuple[float, float]:

@@ -39,7 +39,6 @@ which is w_e(p(c)) - least, for p the first permutation: all others are at or be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -74,25 +73,14 @@ _FEW = 6
 """Things whose shares are searched through."""
 
 
-@dataclass(frozen=True)
-class Exchanges:
+def exchanges(rows: Tokens, updates: int) -> Tensor:
     """For every token, its rearrangement as exchanges in turn: (tokens, m, K), e_i - e_j or 0."""
-
-    moved: Tensor
-
-    @classmethod
-    def of(cls, rows: Tokens, updates: int) -> Exchanges:
-        moved = torch.zeros(len(rows), updates, rows.shape[1])
-        for token, row in enumerate(rows.tolist()):
-            for number, (i, j) in enumerate(_exchanges(row)):
-                moved[token, number, i] = 1.0
-                moved[token, number, j] = -1.0
-        return cls(moved)
-
-    @property
-    def turns(self) -> Tensor:
-        """(tokens, m): 1 where an update exchanges something, else -1."""
-        return self.moved.any(-1).float() * 2 - 1
+    moved = torch.zeros(len(rows), updates, rows.shape[1])
+    for token, row in enumerate(rows.tolist()):
+        for number, (i, j) in enumerate(_exchanges(row)):
+            moved[token, number, i] = 1.0
+            moved[token, number, j] = -1.0
+    return moved
 
 
 def _exchanges(row: list[int]) -> list[tuple[int, int]]:
@@ -191,12 +179,12 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
         architecture = stack([part])
     ((place, *_),) = slots(task.name, task, architecture)
     tokens, answers = moved.tables
-    changes = Exchanges.of(tokens, updates)
+    changes = exchanges(tokens, updates)
     parts = {"read": 1} if flips else {"moved": updates * moved.things, "read": values}
     space = Spaces(one=1, turns=updates, **parts)
     model = empty_model(task, architecture, space, hidden=0, placed=False)
     model.embed.weight[:, space["one"]] = 1.0
-    model.embed.weight[:, space["turns"]] = changes.turns
+    model.embed.weight[:, space["turns"]] = changes.any(-1).float() * 2 - 1
     mixer = mixer_at(model, place, RecurrentMixer)
     for update in range(updates):
         turn = space["turns"].start + update
@@ -211,7 +199,7 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
         # the first thing stands where it was, or not
         codes = answers[:, :1]
     else:
-        model.embed.weight[:, space["moved"]] = changes.moved.flatten(1)
+        model.embed.weight[:, space["moved"]] = changes.flatten(1)
         for update in range(updates):
             write_exchange(mixer, space, moved.things, moved.followed, update)
         first, second, N = shares(moved.blocks)
@@ -293,7 +281,7 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     )
     model = empty_model(task, architecture, space, hidden=k * (k - 1))
     # of tokens that are no exchange the first reflection is written, and never asked for
-    changes = Exchanges.of(rows, k - 1).moved[:, 0]
+    changes = exchanges(rows, k - 1)[:, 0]
     model.embed.weight[:, space["one"]] = 1.0
     model.embed.weight[:, space["moved"]] = changes
     images = torch.from_numpy(rows[:, :, None] == np.arange(k)).float()

@@ -55,9 +55,6 @@ class Arithmetic:
     """Whether anything is to be proved in it: without, weights are written whatever comes of them.
     """
 
-    later: bool = False
-    """Whether what is proved in it is proved later, in another stack."""
-
     @property
     def unproved(self) -> Arithmetic:
         """The same, with nothing to be proved."""

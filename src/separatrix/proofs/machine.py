@@ -396,19 +396,8 @@ def linear(
     found = x.like(mid, np.where(exact | (size == 0), 0.0, rad))
     if not arithmetic.narrowed:
         return found
-    return _narrowed(found, size, bias, exact & unrounded(largest, arithmetic))
-
-
-def _narrowed(
-    found: Enclosure,
-    size: Array,
-    bias: Array | None,
-    held: NDArray[np.bool_],
-) -> Enclosure:
-    """A map's results, of terms that add up to `size`, once they are stored. `held`: those that the
-    format holds as they are.
-    """
-    arithmetic = found.arithmetic
+    # what the format holds as it is once it is stored
+    held = exact & unrounded(largest, arithmetic)
     again = np.zeros(found.mid.shape[1])
     if bias is not None:
         # it may be added to a product that was stored

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -84,7 +84,7 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
     data = weight_bytes(model)
     digest = sha256(data)
     derived = None
-    if arithmetic.claims and not arithmetic.later:
+    if arithmetic.claims:
         try:
             derived = DERIVATIONS[name].proved(task, model, arithmetic)
         except CheckFailed as error:
@@ -141,9 +141,6 @@ def load(path: Path) -> tuple[Construction, Model]:
     return record, filled(model, data, weights, dtypes)
 
 
-Build = Callable[[Any, Architecture | None, Arithmetic], Built]
-
-
 def declared_by(architecture: Architecture) -> Arithmetic | None:
     """The arithmetic of a stack as it is declared; None where no program computes in one of its
     formats.
@@ -157,34 +154,15 @@ def declared_by(architecture: Architecture) -> Arithmetic | None:
         return None
 
 
-def in_format(
-    build: Build, task: Task, architecture: Architecture | None, arithmetic: Arithmetic
-) -> Built:
-    """The construction in the stack, or in the smallest one, which then declares the format.
-    Raises SizeError as the builder does, and where a layer that is used declares a format that does
-    not hold the numbers of the arithmetic.
-    """
-    if arithmetic.name == FP32.name:
-        return build(task, architecture, arithmetic)
-    if architecture is None:
-        made = build(task, None, replace(arithmetic, later=True))
-        kept = arithmetic.inner.name if arithmetic.narrowed else None
-        stack = in_numbers(made.model.architecture, arithmetic.name, kept)
-        return moved(made, stack, arithmetic)
-    made = build(task, in_numbers(architecture), replace(arithmetic, later=True))
-    return moved(made, architecture, arithmetic)
-
-
-def moved(made: Built, architecture: Architecture, arithmetic: Arithmetic) -> Built:
+def moved(model: Model, architecture: Architecture) -> Model:
     """The same weights in a stack that differs in declared formats alone."""
-    config = replace(made.model.config, architecture=architecture.spec)
     with torch.device("meta"):
-        model = Model(config)
-    model = model.to_empty(device="cpu").requires_grad_(False)
-    for tensor in model.buffers():
+        other = Model(replace(model.config, architecture=architecture.spec))
+    other = other.to_empty(device="cpu").requires_grad_(False)
+    for tensor in other.buffers():
         tensor.zero_()
-    model.load_state_dict(made.model.state_dict(), assign=True)
-    return built(made.task, model, name=made.record.name, arithmetic=arithmetic)
+    other.load_state_dict(model.state_dict(), assign=True)
+    return other
 
 
 TaskT = TypeVar("TaskT", bound=Task)
@@ -214,12 +192,20 @@ class Recipe(Generic[TaskT]):
     def build(
         self, task: TaskT, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
     ) -> Built:
-        """The weights with the proof that is derived from them. Raises SizeError, saying what is
-        needed, where they do not fit, or where the arithmetic does not bear them out.
+        """The weights with the proof that is derived from them, in the stack, or in the smallest
+        one, which then declares the format. Raises SizeError, saying what is needed, where they do
+        not fit, where the arithmetic does not bear them out, and where a layer that is used
+        declares a format that does not hold its numbers.
         """
-        model = self.weights(task, architecture, arithmetic)
+        single = arithmetic.name == FP32.name
+        plain = architecture if single or architecture is None else in_numbers(architecture)
+        model = self.weights(task, plain, arithmetic)
         if self.rounded:
             model = on_grid(model, arithmetic)
+        if not single:
+            kept = arithmetic.inner.name if arithmetic.narrowed else None
+            smallest = in_numbers(model.architecture, arithmetic.name, kept)
+            model = moved(model, smallest if architecture is None else architecture)
         return built(task, model, name=self.name, arithmetic=arithmetic)
 
     @property
@@ -384,19 +370,6 @@ def on_grid(model: Model, arithmetic: Arithmetic) -> Model:
     return model
 
 
-def _padded(architecture: Architecture, width: int) -> int:
-    """The width of a model that needs `width` numbers, or more where a mixer asks for its own.
-    Raises SizeError where that is too narrow.
-    """
-    asked = {part.model_width for layer in architecture for part in layer} - {None}
-    if any(one < width for one in asked if one is not None):
-        raise SizeError(
-            f"'{architecture.spec}': a token shift fixes the model's width at"
-            f" {min(one for one in asked if one is not None)}; the construction needs {width}"
-        )
-    return max((one for one in asked if one is not None), default=width)
-
-
 def empty_model(
     task: Task,
     architecture: Architecture,
@@ -417,12 +390,18 @@ def empty_model(
             f"'{name}' is a mixer of your own: constructions write every weight, and know those of"
             " built-in mechanisms only"
         )
+    asked = [w for layer in architecture for part in layer if (w := part.model_width) is not None]
+    if asked and min(asked) < space.width:
+        raise SizeError(
+            f"'{architecture.spec}': a token shift fixes the model's width at {min(asked)}; the"
+            f" construction needs {space.width}"
+        )
     config = ModelConfig(
         architecture=architecture.spec,
         vocabulary=task.vocabulary,
         length=task.length,
         answers=task.answers,
-        width=_padded(architecture, space.width),
+        width=max(asked, default=space.width),
         hidden=hidden,
         norm=False,
         bos=bos,

@@ -56,8 +56,8 @@ class Integers(Exactly):
 
     def mapped(self, rows: Array, weight: Array, bias: Array | None = None, *, what: str) -> Array:
         """W x + b for each row, all products and sums integers. Raises CheckFailed as `kept`."""
-        weight = self.kept(weight, what)
-        bias = np.zeros(len(weight)) if bias is None else self.kept(bias, what)
+        bias = np.zeros(len(weight)) if bias is None else bias
+        # `of` has looked at every weight
         self.kept(np.abs(rows) @ np.abs(weight).T + np.abs(bias), what)
         return rows @ weight.T + bias
 

@@ -34,12 +34,12 @@ def derive(task: Copying, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     # a mark stands behind 1 to n values
     marks = found.head.values(at.places(slice(1, task.n + 1), mark))
     last = at.places(ids=blank)
-    fetched = found.written(found.read(marks), last.hull())
+    fetched = found.written(marks, last.hull())
     stream = Stream.before(by_place=at.places(), by_token=tokens, last=last)
     stream = stream.after(first, fetched, found.anywhere(stream.by_place.hull()))
     reading = _reading(task, second, stream)
     values = reading.head.values(stream.by_token.rows(slice(0, task.V)))
-    fetched = reading.written(reading.read(values), stream.at_last())
+    fetched = reading.written(values, stream.at_last())
     after = stream.after(second, fetched, reading.anywhere(stream.by_place.hull()))
     layers = [found.layer(_MARK), reading.layer(_VALUE)]
     return derived(arithmetic, layers, readout(model, after.rows()))

@@ -38,7 +38,6 @@ from separatrix.proofs.derivations.parts.compared import (
     Heads,
     Told,
     at_any_distance,
-    check_offsets,
     least_of,
     looking_back,
 )
@@ -196,8 +195,8 @@ def _brought(
     tokens = stacked(at.tokens(letters, places), start)
     heads = Heads.of(part, OPTIONS)
     by_place = stacked(start, at.places(places, letters))
-    found = looking_back(part, heads, by_place, tokens, _BRINGS)
-    check_offsets(part, found, [min(back, task.length) for back in range(1, before + 1)])
+    due = [min(back, task.length) for back in range(1, before + 1)]
+    found = looking_back(heads, by_place, tokens, _BRINGS, due)
     views: list[Enclosure] = []
     for lag in range(before + 1):
         given = {

@@ -12,8 +12,6 @@ names the token that is due.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -145,32 +143,6 @@ def _between(task: SeqComp, model: Model, arithmetic: Arithmetic) -> Derived:
     return derive_chain(task, model, [first, first, *rest], by, arithmetic)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """What the layer is to do after one token."""
-
-    tokens: Tokens
-    """Every id that may stand there."""
-    hop: Wanted
-    named: Tokens
-    """For each token the id of value 0 of what is due; that of value v is v more."""
-
-
-def steps(task: Thought, inner: SeqComp) -> Iterator[Step]:
-    """After the prompt, and after each token that is written."""
-    every_w = np.arange(inner.w_values)
-    for level, hop in enumerate(hops(inner)):
-        values = np.arange(hops(inner)[level - 1].values if level else 1)
-        w = np.repeat(every_w, len(values))
-        before = np.tile(values, len(every_w))
-        place = np.asarray(hop.place(hop.part[w], before))
-        yield Step(
-            tokens=task.pair(w, before) if level else w,
-            hop=Wanted(hop.fetches, hop.values, place, lambda at, _: at),
-            named=task.pair(w, 0 * w) if level < inner.L else 0 * w,
-        )
-
-
 def derive_thought(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     inner = task.task
     if not isinstance(inner, SeqComp) or task.form != "pairs":
@@ -178,27 +150,35 @@ def derive_thought(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -
     (part,) = live_of(model, 1)
     done: list[Layer] = []
     leads: list[Fraction] = []
-    for number, step in enumerate(steps(task, inner)):
-        before = Stream.of(model, inner.length + number, step.tokens, arithmetic)
-        layer, stream = full_fetch(before, part, step.hop)
+    # after the prompt, and after each token that is written
+    for level, hop in enumerate(hops(inner)):
+        values = hops(inner)[level - 1].values if level else 1
+        w, before = np.divmod(np.arange(inner.w_values * values), values)
+        place = np.asarray(hop.place(hop.part[w], before))
+        tokens = task.pair(w, before) if level else w
+        stream = Stream.of(model, inner.length + level, tokens, arithmetic)
+        wanted = Wanted(hop.fetches, hop.values, place, lambda at, _: at)
+        layer, stream = full_fetch(stream, part, wanted)
         done.append(layer)
-        leads.append(_named(model, step, stream))
+        named = task.pair(w, 0 * w) if level < inner.L else 0 * w
+        leads.append(_named(model, hop.fetches, named, stream))
     return derived(arithmetic, done, min(leads), layers=1, written=inner.L)
 
 
-def _named(model: Model, step: Step, stream: Stream) -> Fraction:
-    """The smallest lead of the token that is due over all others. Raises CheckFailed where another
-    one may be named.
+def _named(model: Model, fetches: str, named: Tokens, stream: Stream) -> Fraction:
+    """The smallest lead of the token that is due over all others; `named`: for each last token the
+    id of value 0 of it, that of value v is v more. Raises CheckFailed where another one may be
+    named.
     """
     read = (array(model.head.weight) != 0.0).any(0)
     last = stream.last.only(read)
     # tokens of which the head reads the same, and to which the same is due, count once
-    table = np.concatenate([last.mid, last.rad, step.named[:, None]], 1)
+    table = np.concatenate([last.mid, last.rad, named[:, None]], 1)
     _, first = np.unique(table, axis=0, return_index=True)
-    when = f"once it is fetched: {step.hop.fetches}"
+    when = f"once it is fetched: {fetches}"
     values = np.arange(len(stream.field.mid))
     return min(
-        readout(model, stream.rows(slice(at, at + 1)), step.named[at] + values, when)
+        readout(model, stream.rows(slice(at, at + 1)), named[at] + values, when)
         for at in first.tolist()
     )
 

@@ -33,7 +33,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.compared import OPTIONS, Heads, check_offsets, looking_back
+from separatrix.proofs.derivations.parts.compared import OPTIONS, Heads, looking_back
 from separatrix.proofs.derivations.parts.derivation import (
     Derivation,
     Derived,
@@ -200,10 +200,9 @@ def _read_out(
     after = columns
     for x, answers in _every(written, reached, tracking, base[0], len(weight)):
         if part.mlp:
-            up = (part.mlp["up.weight"], part.mlp["up.bias"])
-            down = (part.mlp["down.weight"], part.mlp["down.bias"])
-            columns.through(*up, digits, "the MLP")
-            hidden = np.maximum(x @ up[0].T + up[1], 0.0)
+            up, up_bias, *down = part.weights
+            columns.through(up, up_bias, digits, "the MLP")
+            hidden = np.maximum(x @ up.T + up_bias, 0.0)
             added = whole.mapped(hidden, *down, what="the MLP")
             after = columns.plus(Columns.of(added), digits, "the residual stream")
             x = x + added
@@ -384,9 +383,8 @@ def _multiplied(
             " heads and more layers"
         )
     fetches = "the products at these offsets"
-    others = looking_back(part, heads, before.by_place, before.by_word, fetches)
-    due = [min((j + 1) * back, places - 1) for j in range(len(others))]
-    check_offsets(part, others, due)
+    due = [min((j + 1) * back, places - 1) for j in range(len(heads.each))]
+    others = looking_back(heads, before.by_place, before.by_word, fetches, due)
     found: dict[int, Enclosure] = {}
     step = max(1, CHUNK // before.by_word.mid.shape[1])
     for start in range(0, choices, step):

@@ -258,11 +258,11 @@ class Back(NamedTuple):
 
 
 def looking_back(
-    part: Live, heads: Heads, by_place: Enclosure, contents: Enclosure, fetches: str
+    heads: Heads, by_place: Enclosure, contents: Enclosure, fetches: str, due: list[int]
 ) -> list[Back]:
     """The heads by their offsets, which their weights tell. `by_place`: a row per place, the start
     token's first; `contents`: rows of which every token is within one. Raises CheckFailed where a
-    place may read another token.
+    place may read another token, or heads look back other offsets than are due.
     """
     at = np.arange(len(by_place.mid))
     found: list[Back] = []
@@ -276,16 +276,13 @@ def looking_back(
         average = reading.read(head.values(contents))
         given = head.given(average, contents.hull())
         found.append(Back(head.index, offset, reading, given))
-    return sorted(found, key=lambda one: one.offset)
-
-
-def check_offsets(part: Live, found: list[Back], due: list[int]) -> None:
-    """Raises CheckFailed where heads look back other offsets than are due."""
+    found.sort(key=lambda one: one.offset)
     offsets = [one.offset for one in found]
     if offsets != due:
         raise CheckFailed(
-            f"{part.where}: its heads look back {offsets} places, where {due} are due"
+            f"{heads.where}: its heads look back {offsets} places, where {due} are due"
         )
+    return found
 
 
 @dataclass(frozen=True)

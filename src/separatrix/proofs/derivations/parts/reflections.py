@@ -199,17 +199,12 @@ def _keeps(mixer: RecurrentMixer, head: int, x: Array, whole: Exactly, where: st
     """Raises CheckFailed unless the decay is exactly 1 for every token."""
     if isinstance(mixer, DeltaNetMixer):
         return
-    name = f"{where}, a"
+    name, up, own = f"{where}, a", "a", slice(head, head + 1)
     if isinstance(mixer, KDAMixer):
-        own = slice(head * mixer.head_dim, (head + 1) * mixer.head_dim)
-        through = whole.mapped(x, array(mixer.get_parameter("a.down.weight")), what=name)
-        weight = array(mixer.get_parameter("a.up.weight"))[own]
-        bias = array(mixer.get_parameter("a.up.bias"))[own]
-        steps = whole.mapped(through, weight, bias, what=name)
-    else:
-        weight = array(mixer.get_parameter("a.weight"))[head : head + 1]
-        bias = array(mixer.get_parameter("a.bias"))[head : head + 1]
-        steps = whole.mapped(x, weight, bias, what=name)
+        up, own = "a.up", slice(head * mixer.head_dim, (head + 1) * mixer.head_dim)
+        x = whole.mapped(x, array(mixer.get_parameter("a.down.weight")), what=name)
+    weight, bias = (array(mixer.get_parameter(f"{up}.{one}"))[own] for one in ("weight", "bias"))
+    steps = whole.mapped(x, weight, bias, what=name)
     if (steps > -SATURATED).any():
         raise CheckFailed(
             f"{name}: a decay's argument is {float(steps.max()):g}, so that it is not exactly 1"
@@ -379,8 +374,8 @@ class Moves:
 
 def delta_head(part: Live) -> Head:
     """The live head of DeltaNet, gated or not."""
-    gates = ("a.weight", "a.bias", "rate") if isinstance(part.mixer, GDNMixer) else ()
-    return part.head(DeltaNetMixer | GDNMixer, "DeltaNet, gated or not", "b.weight", *gates)
+    known = _PARAMETERS.get(type(part.mixer), ())
+    return part.head(DeltaNetMixer | GDNMixer, "DeltaNet, gated or not", *known)
 
 
 def moves(part: Live, rows: Array, tokens: int, whole: Exactly, more: Array | float = 0.0) -> Moves:
