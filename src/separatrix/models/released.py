@@ -231,7 +231,9 @@ class Released:
             tokenizer=self.tokenizer,
         )
         texts = self.tokenizer.batch_decode(made[:, ids.shape[1] :], skip_special_tokens=True)
-        return [_before(text, asking.ends) for text in texts]
+        for end in asking.ends:
+            texts = [text.partition(end)[0] for text in texts]
+        return texts
 
     @torch.inference_mode()
     def answered_in_ids(
@@ -257,12 +259,6 @@ class Released:
             return [Reply(*each) for each in zip(whole, texts, scores, part.tolist(), strict=True)]
 
         yield from _each(asked, numbers, lambda _: labelled.input_ids.shape[1])
-
-
-def _before(text: str, ends: Sequence[str]) -> str:
-    for end in ends:
-        text = text.partition(end)[0]
-    return text
 
 
 def _each(

@@ -99,7 +99,9 @@ def plain(model: Model, stock: str, *, rotates: bool) -> Plain:
             for mixer, part in zip(block.mixers, mixing, strict=True)
             for head in _heads(mixer, part, f"{stock}: layer {number}", rotates)
         ]
-        mlp = block.mlp if block.mlp is not None and _writes(block.mlp.down) else None
+        mlp = block.mlp
+        if mlp is not None and not any(bool(own.any()) for own in mlp.down.parameters()):
+            mlp = None
         if heads or mlp is not None:
             layers.append(Layer(heads=heads, mlp=mlp))
     return Plain(model=model, layers=layers)
@@ -142,7 +144,3 @@ def _heads(mixer: torch.nn.Module, part: Mechanism, where: str, rotates: bool) -
 def _rows(matrix: Tensor, number: int, size: int) -> Tensor:
     """The rows of one head, of several side by side."""
     return matrix[number * size : (number + 1) * size].detach()
-
-
-def _writes(linear: torch.nn.Linear) -> bool:
-    return bool(linear.weight.any()) or bool(linear.bias.any())

@@ -222,12 +222,10 @@ class Architecture:
         for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):
             inside = bounded[which[left]] if left >= 0 else 0
             between = sum(bounded[number] for number in which[left + 1 : right])
-            groups.append(
-                Group(
-                    inside,
-                    between + (_fed_bits(self.layers[right], t) if right < len(self.layers) else 0),
-                )
-            )
+            # what feeds the reading heads from earlier tokens is a bounded layer before theirs
+            ends = self.layers[right : right + 1]
+            fed = sum(part.fed_bits(t) for layer in ends for part in layer if part.reading)
+            groups.append(Group(inside, between + fed))
         return tuple(groups)
 
     def cache(self, t: int) -> dict[str, Bits]:
@@ -310,13 +308,6 @@ def bounded_bits(layer: Layer, t: int) -> int:
     ones, at any length up to t.
     """
     return sum(part.open_bits(t) if part.reading else part.cache_bits(t) for part in layer)
-
-
-def _fed_bits(layer: Layer, t: int) -> int:
-    """What feeds the reading heads of a layer from earlier tokens: a bounded layer before it
-    (theory.md, section 1).
-    """
-    return sum(part.fed_bits(t) for part in layer if part.reading)
 
 
 def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:

@@ -116,7 +116,7 @@ def from_config(
         named = kind if kind in ROWS else row.family
         raise fields.error(f"'model_type' is '{named}', whose layers {said}")
     refuse_not_causal(fields, [*outer, fields.data])
-    fields = _with_defaults(fields, row)
+    fields = _with_defaults(fields, row, nested=bool(outer))
     layers = _layers(fields, row, by_class) if pattern is None else by_pattern(fields, pattern)
     layers = stored(placed(layers, fields, chosen, row.way, row.norm), fields)
     note_formats(fields, layers)
@@ -193,12 +193,18 @@ def _like(fields: Fields, kind: str) -> Fields:
     return fields.replaced(model_type=kind, architectures=None)
 
 
-def _with_defaults(fields: Fields, row: Row) -> Fields:
+_SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+
+
+def _with_defaults(fields: Fields, row: Row, *, nested: bool) -> Fields:
     """The fields, those that the file leaves out as the model class takes them."""
     left_out = {name: size for name, size in row.defaults.items() if name not in fields.data}
     # key heads that are told are of another model than the class's
     if fields.has("num_key_value_heads"):
         left_out.pop("num_attention_heads", None)
+    # within another model, transformers saves what is not the class's own alone
+    if nested and not any(fields.data.get(name) is not None for name in _SHAPE):
+        left_out |= {name: size for name, size in row.nested.items() if name not in fields.data}
     if left_out:
         fields.assume(", ".join(f"'{name}' = {size:,}" for name, size in left_out.items()))
     return fields.replaced(**left_out)

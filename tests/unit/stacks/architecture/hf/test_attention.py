@@ -185,6 +185,25 @@ def test_defaults_of_a_model_class_are_noted() -> None:
     assert symbols(without(LLAMA4, "no_rope_layers") | {"no_rope_layer_interval": 2}) == "cfcfcf"
 
 
+def test_what_a_nested_file_leaves_to_the_class() -> None:
+    """LLaVA 1.5 has Vicuna's 6.7, LLaVA 1.6 Mistral's 7.2 thousand millions of weights."""
+    llava = {"model_type": "llama", "torch_dtype": "float16", "vocab_size": 32_064}
+    mistral = {**llava, "model_type": "mistral", "num_key_value_heads": 8, "sliding_window": None}
+    heads = {"heads": 32, "head_dim": 128, "format": "fp16", "accumulator": "fp32", "rope": True}
+    for inner, kv, millions in ((llava, 32, 6_739), (mistral, 8, 7_242)):
+        read = from_config({"model_type": "llava", "text_config": inner})
+        assert len(read) == 32
+        sizes = read.layers[0][0].sizes()
+        assert sizes.items() >= {**heads, "kv_heads": kv}.items()
+        assert read.weights is not None
+        assert round(read.weights.total / 1e6) == millions
+        assert any("'num_hidden_layers' = 32" in note for note in read.notes)
+        # no default where the file says one of them, or stands alone
+        for config in (inner, {"text_config": {**inner, "hidden_size": 4096}}):
+            with pytest.raises(ConfigError, match="'num_hidden_layers' is missing"):
+                from_config(config)
+
+
 def test_the_last_layer_of_gemma_4_is_full() -> None:
     read = from_config(GEMMA4 | {"layer_types": ["sliding_attention"] * 6})
     assert "".join(layer[0].symbol for layer in read) == "wwwwwf"
