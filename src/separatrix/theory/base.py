@@ -99,7 +99,7 @@ class Theorem(ABC):
 
     def speaks_of(self, architecture: Architecture) -> bool:
         """Whether it is about a stack at all."""
-        return self.both_ways != architecture.causal
+        return self.both_ways != architecture.causal and architecture.owned
 
     def may_solve(self, architecture: Architecture, task: Task) -> bool:
         """False only where it does not say SOLVABLE of these layers, in whatever order."""

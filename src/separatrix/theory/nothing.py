@@ -71,6 +71,9 @@ def why_open(architecture: Architecture, task: Task) -> Words:
     if not architecture.causal:
         more = ", and tokens see later ones (causal=false)"
         return lack("theorems here are about causal attention", more)
+    if not architecture.owned:
+        more = " for it: it reads another's, full or a window at least as long, before it"
+        return lack("a layer reads a cache that no layer keeps", more)
     # a window that sees the whole prompt is full attention
     seen = architecture.within(task.length + 1)
     found = _apart(seen, task)

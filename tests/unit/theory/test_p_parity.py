@@ -51,7 +51,7 @@ def verdict(spec: str, task: str) -> Verdict | None:
         ("rwkv4 @ p2", 1 + 2 * 3 + 1 + 1),
         ("window(size=5)*2 @ p2", 1 + 2 * 4),
         ("window(size=5, conv=3) @ p2", 1 + 6),
-        ("reused_window(size=5) + window(size=5) @ p2", 1 + 8),
+        ("window(size=5) + reused_window(size=5) @ p2", 1 + 8),
         ("shortconv(conv=4)*2 + mlp @ p2", 1 + 6),
         # heads side by side: the largest
         ("gla(state_format=p3)|linear|window(size=3) @ p2", 1 + 7),

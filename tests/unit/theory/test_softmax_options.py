@@ -77,8 +77,30 @@ def test_a_layer_that_reads_the_cache_of_another_is_a_second_one(stack: str, key
     for form in ("query", "decision"):
         task = TwoSum(n=100, M=405, form=form)
         assert theorem.judge(Architecture.parse(stack), task) is None
-    found = theorem.judge(Architecture.parse(alone), task)
-    assert found is not None and found.status == "FAILS"
+    assert theorem.fails_at(Architecture.parse(alone), task)
+
+
+@pytest.mark.parametrize(
+    ("stack", "owned"),
+    [
+        ("full + reused", True),
+        ("window(size=8) + full + reused_window(size=8)", True),
+        ("window(size=9)*2 + reused_window(size=8)", True),
+        ("reused + full", False),
+        ("full|reused", False),
+        ("window(size=8) + reused", False),
+        ("full + reused_window(size=8)", False),
+        ("window(size=2) + reused_window(size=2000)", False),
+    ],
+)
+def test_a_cache_that_nobody_keeps_is_not_counted_as_none(stack: str, owned: bool) -> None:
+    """What is read of it is in no sum of bits: of `full + reused_window` Theorem III said that it
+    fails from n = 76 on, as if the window held nothing.
+    """
+    found = Architecture.parse(f"{stack} @ heads=1, head_dim=4, p8")
+    assert found.owned is owned
+    task = SeqComp(L=2, m=62, branching=(1,))
+    assert (judge(found, task)[0].theorem == "none") is not owned
 
 
 def test_sums_of_gates_count_as_a_bounded_layer_before() -> None:

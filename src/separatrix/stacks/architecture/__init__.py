@@ -188,6 +188,25 @@ class Architecture:
 
         return [one for one in self.counted() if any(map(takes, one[0]))]
 
+    @cached_property
+    def owned(self) -> bool:
+        """Whether each layer that reads the cache of an earlier one has one that keeps as much: a
+        full layer, or a window no shorter than its own. Else nobody counts what it reads.
+        """
+        kinds, which = self._kinds
+        if not any(part.name.startswith("reused") for layer in kinds for part in layer):
+            return True
+        full, window = False, 0
+        for layer in (kinds[number] for number in which):
+            sizes = dict[str, int]()
+            for part in layer:
+                sizes[part.name] = max(sizes.get(part.name, 0), part.sizes().get("size", 0))
+            if ("reused" in sizes and not full) or sizes.get("reused_window", 0) > window:
+                return False
+            full = full or any(part.group == "full" and part.cache_bits(1) > 0 for part in layer)
+            window = max(window, sizes.get("window", 0))
+        return True
+
     @property
     def only(self) -> Mechanism | None:
         """Its mechanism, where it is one layer with heads of one kind."""
