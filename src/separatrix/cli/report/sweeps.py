@@ -34,6 +34,7 @@ def best_rows(summary: Summary) -> list[Row]:
     formats = list(dict.fromkeys(name for cell in cells for name in cell.run.formats))
     several = any(cell.several for cell in cells)
     unequal = len({cell.parameters for cell in cells} - {None}) > 1
+    ceilings = [proved.ceiling for cell in cells if (proved := cell.proved)]
     rows: list[Row] = []
     for cell in cells:
         best, run, proved = cell.best, cell.run, cell.proved
@@ -54,8 +55,9 @@ def best_rows(summary: Summary) -> list[Row]:
             at = None if best is None or place is None else best.longer(place)
             row[f"at {size}"] = _median(at)
         row["chance"] = guessed(cell.chance)
-        at_most = proved and proved.ceiling
-        row["at most"] = NONE if at_most is None else percent(at_most)
+        if any(ceilings):
+            at_most = proved and proved.ceiling
+            row["at most"] = NONE if at_most is None else percent(at_most)
         by = proved and f"{proved.status} ({theorem_name(proved.theorem)})"
         rows.append(row | {"proved": by or NONE})
     return rows
@@ -203,7 +205,7 @@ def _seeds(best: Rate | None, cell: Measured) -> str:
     if best is None or best.accuracy is None:
         return f"0 of {sum(len(rate.counts.seeds) for rate in cell.rates)}"
     ends = dict.fromkeys(map(format_share, (best.accuracy.least, best.accuracy.most)))
-    span = " to ".join(ends)
+    span = " to ".join(ends).replace(" % to ", " to ")
     return f"{span} ({best.seeds} of {len(best.counts.seeds)})"
 
 

@@ -277,7 +277,7 @@ def test_what_is_proved_stands_beside(both: Summary) -> None:
 def test_tables(both: Summary) -> None:
     first, second = tables.best_rows(both)
     assert first["rate"] == "0.001"
-    assert first["seeds"] == "99.0 % to 100.0 % (2 of 2)"
+    assert first["seeds"] == "99.0 to 100.0 % (2 of 2)"
     assert first["median"] == "99.5 %"
     # Wilson for 2 of 2: 2 / (2 + 3.8415) = 0.3423 to 1
     assert first["solved"] == "2 of 2 (34.2-100.0)"
@@ -285,6 +285,8 @@ def test_tables(both: Summary) -> None:
     assert second["seeds"] == "30.0 % (1 of 2)"
     assert second["proved"] == "FAILS (Theorem I)"
     assert second["at most"].endswith(" %")
+    (alone,) = tables.best_rows(replace(both, cells=both.cells[:1]))
+    assert "at most" not in alone
     rows = tables.seed_rows(both)
     assert [(row["cell"], row["rate"]) for row in rows] == [
         ("full, steps 1000", "0.001*"),
