@@ -198,10 +198,6 @@ def data(experiment: Experiment, table: Table, results: Results) -> dict[str, An
         {**x.contrast._asdict(), "p": None if x.p is None else float(x.p), "said": x.said}
         for x in contrasts(experiment.contrasts, results)
     ]
-    more = {"question": experiment.question, "contrasts": found, "cells": cells_data(results)}
+    cells = [{**cell.to_json(), "grey": results.grey(cell)} for cell in results.cells.values()]
+    more = {"question": experiment.question, "contrasts": found, "cells": cells}
     return {**table.to_json()["body"], **more}
-
-
-def cells_data(results: Results) -> list[dict[str, Any]]:
-    """Cells as JSON has them, with why they are grey and every seed."""
-    return [{**cell.to_json(), "grey": results.grey(cell)} for cell in results.cells.values()]
