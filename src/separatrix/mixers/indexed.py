@@ -55,7 +55,7 @@ from separatrix.mixers.base.tensors import (
 )
 from separatrix.mixers.mla import LatentMixer
 from separatrix.mixers.ops import blockwise
-from separatrix.mixers.ops.blockwise import among_largest, largest, spans
+from separatrix.mixers.ops.blockwise import among_largest, largest
 from separatrix.mixers.ops.maps import rotate
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import chosen_softmax, in_parts
@@ -185,9 +185,7 @@ def indexed_softmax(
     marks = partial(choice, lambda scores, k: among_largest(scores, k)[:, None])
     outputs = [chosen_softmax(q[:, :, :near], keys, values, marks, whole=topk)]
     if near < tokens:
-        # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
-        size = max(64, tokens // 64, blockwise.ROOM // (batch * heads * tokens))
-        places = [(near + first, near + last) for first, last in spans(tokens - near, size, 1)]
+        places = blockwise.few_scores(near, tokens, batch * heads)
         rest = q[:, :, near:]
         outputs += in_parts(
             gathered, places, rest, (k, v), lambda *at: (choice(largest, *at),), kept=False

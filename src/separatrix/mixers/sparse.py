@@ -133,7 +133,7 @@ class BlockMixer(SoftmaxMixer):
         shares = scores.softmax(-1) if values else scores
         branches = [shares @ y for y in values]
         chosen = self._picked(scores, shares, place)
-        branches.append(self._of_chosen(q, kept, chosen, place, self.selected))
+        branches.append(self._of_chosen(q, kept, chosen, place))
         if self.window:
             near_k, near_v = self._near(kept, -self.window)
             branches.append(softmax(q @ near_k.mT, near_v))
@@ -196,7 +196,7 @@ class BlockMixer(SoftmaxMixer):
         return chosen_softmax(q, keys, values, choice, block=self.selected, whole=self.whole)
 
     def _of_chosen(
-        self, q: Queries, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
+        self, q: Queries, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int
     ) -> Reads:
         """The same for the token at a place, of complete blocks before its own; of all tokens where
         none are chosen.
@@ -207,6 +207,7 @@ class BlockMixer(SoftmaxMixer):
             return self._attend(q, wide(k), wide(v))
         batch, heads = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
         at = (batch[:, None, None], (heads * self.kv // len(heads))[:, None], chosen)
+        block = self.selected
         own = place // block * block
         # two parts of one softmax, so that what is gathered is not copied again
         (k_far, k_own), (v_far, v_own) = (

@@ -123,7 +123,7 @@ class _Band(NamedTuple):
         """Some queries, and the tokens they see."""
         return [
             (slice(first, last), slice(max(0, first + 1 - self.size), last))
-            for first, last in spans(q.shape[2], 64, 1)
+            for first, last in spans(0, q.shape[2], 64)
         ]
 
     def _weights(self, q: Keys, k: Keys, own: slice, seen: slice) -> Tensor:

@@ -109,14 +109,16 @@ def best_blocks(
     return F.pad(best, (0, 1)) | (every == own)
 
 
-def spans(tokens: int, size: int, multiple: int) -> list[tuple[int, int]]:
-    """Cuts `tokens` places into consecutive spans of about `size`, a multiple of `multiple`."""
-    size = max(1, size // multiple) * multiple
-    return [(first, min(tokens, first + size)) for first in range(0, tokens, size)]
+def spans(first: int, last: int, size: int) -> list[tuple[int, int]]:
+    """Cuts the places from the first up to the last into consecutive spans of that size."""
+    return [(start, min(last, start + size)) for start in range(first, last, size)]
 
 
-PARTS = 16
-"""Most parts a sequence is cut into: each adds to the gradient of every key before it."""
+def few_scores(first: int, last: int, rows: int) -> list[tuple[int, int]]:
+    """Spans of queries whose scores with all `last` tokens, of so many rows, are about ROOM: at
+    least 64 to a part, and some 64 parts at most, since each costs a pass of its own.
+    """
+    return spans(first, last, max(64, last // 64, ROOM // (rows * last)))
 
 
 def compressed_softmax(
@@ -128,7 +130,7 @@ def compressed_softmax(
     batch, heads, tokens, _ = q.shape
     outputs = []
     size = max(64, ROOM // max(1, batch * heads * keys.shape[2]))
-    for first, last in spans(tokens, size, 1):
+    for first, last in spans(0, tokens, size):
         seen = min(keys.shape[2], max(0, (last - 1 - since) // stride + 1))
         run = partial(_compressed, first=first, stride=stride, since=since)
         inputs = (q[:, :, first:last], keys[:, :, :seen], values[:, :, :seen])

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.tensors import Keys, PerToken, Sinks, Values
-from separatrix.mixers.ops.blockwise import ROOM, is_dense, spans, tiled
+from separatrix.mixers.ops.blockwise import ROOM, few_scores, is_dense, spans, tiled
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
 
@@ -115,10 +115,9 @@ def parted_softmax(
     if kept:
         # parts of one size: a last one of a few queries would cost as much as another
         size = -(-tokens // max(1, round(tokens / PART)))
-        places = [(first, min(first + size, tokens)) for first in range(0, tokens, size)]
+        places = spans(0, tokens, size)
     else:
-        # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
-        places = spans(tokens, max(64, tokens // 64, ROOM // (batch * heads * tokens)), 1)
+        places = few_scores(0, tokens, batch * heads)
     run = partial(_part, gated=bool(gates), cap=cap)
     return _joined(in_parts(run, places, q, (k, v, *gates), lambda first, last: sinks, kept=kept))
 
@@ -202,7 +201,7 @@ def chosen_softmax(
             scores = max(whole, batch * heads * tokens // block)
             size = max(ROOM // scores, 8 * block, size) // block * block
             run = partial(tiled, block=block, picks=whole // block - 1)
-        places = [(first, min(first + size, tokens)) for first in range(whole, tokens, size)]
+        places = spans(whole, tokens, size)
         rest = q[:, :, whole:]
         outputs += in_parts(run, places, rest, (k, v), lambda *at: (choice(*at),), kept=kept)
     return _joined(outputs)
