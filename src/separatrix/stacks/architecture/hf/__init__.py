@@ -193,9 +193,6 @@ def _like(fields: Fields, kind: str) -> Fields:
     return fields.replaced(model_type=kind, architectures=None)
 
 
-_SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads")
-
-
 def _with_defaults(fields: Fields, row: Row, *, nested: bool) -> Fields:
     """The fields, those that the file leaves out as the model class takes them."""
     left_out = {name: size for name, size in row.defaults.items() if name not in fields.data}
@@ -203,7 +200,7 @@ def _with_defaults(fields: Fields, row: Row, *, nested: bool) -> Fields:
     if fields.has("num_key_value_heads"):
         left_out.pop("num_attention_heads", None)
     # within another model, transformers saves what is not the class's own alone
-    if nested and not any(fields.data.get(name) is not None for name in _SHAPE):
+    if nested:
         left_out |= {name: size for name, size in row.nested.items() if name not in fields.data}
     if left_out:
         fields.assume(", ".join(f"'{name}' = {size:,}" for name, size in left_out.items()))

@@ -117,7 +117,7 @@ class Row:
     defaults: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the model class takes where released files leave a field out."""
     nested: Mapping[str, int] = field(default_factory=dict[str, int])
-    """And where a file within another model's says nothing of width, depth and heads."""
+    """And where it is within another model's."""
     own: Sequence[str] = ()
     last: str = ""
     """The kind of the last layer, where the model class makes it so."""

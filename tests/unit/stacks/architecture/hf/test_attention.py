@@ -198,10 +198,18 @@ def test_what_a_nested_file_leaves_to_the_class() -> None:
         assert read.weights is not None
         assert round(read.weights.total / 1e6) == millions
         assert any("'num_hidden_layers' = 32" in note for note in read.notes)
-        # no default where the file says one of them, or stands alone
-        for config in (inner, {"text_config": {**inner, "hidden_size": 4096}}):
-            with pytest.raises(ConfigError, match="'num_hidden_layers' is missing"):
-                from_config(config)
+        # a file that stands alone is asked for them
+        with pytest.raises(ConfigError, match="'num_hidden_layers' is missing"):
+            from_config(inner)
+    pixtral = {**mistral, "hidden_size": 5120, "head_dim": 128, "num_hidden_layers": 40}
+    assert from_config({"text_config": pixtral}).layers[0][0].sizes()["heads"] == 32
+    paligemma = {
+        **{"model_type": "gemma", "hidden_size": 2048, "num_attention_heads": 8},
+        **{"num_hidden_layers": 18, "num_key_value_heads": 1},
+    }
+    assert from_config({"text_config": paligemma}).cache(1)["kv"].numbers == 18 * 2 * 256
+    audio = {"model_type": "qwen2", "intermediate_size": 11_008, "vocab_size": 156_032}
+    assert from_config({"text_config": audio}).cache(1)["kv"].numbers == 32 * 2 * 4096
 
 
 def test_the_last_layer_of_gemma_4_is_full() -> None:
