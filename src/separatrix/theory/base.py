@@ -197,7 +197,13 @@ class Theorem(ABC):
 
         Raises CheckFailed when an inequality does not hold with them.
         """
-        return self.judge(_with_mlp(architecture, numbers), task)
+        if numbers.get("width_stated"):
+            width = numbers.get("width", 0)
+            if width < 1:
+                raise CheckFailed(f"an MLP of {width} units")
+            mlp = Mlp(width, stated=True, every=bool(numbers.get("mlp_in_every_layer")))
+            architecture = replace(architecture, mlp=mlp)
+        return self.judge(architecture, task)
 
     def verdict(
         self,
@@ -233,17 +239,6 @@ class Theorem(ABC):
             notes=architecture.notes,
             source=self.source,
         )
-
-
-def _with_mlp(architecture: Architecture, numbers: Mapping[str, int]) -> Architecture:
-    """A stack with the MLPs that a verdict's numbers state; CheckFailed where none are such."""
-    if not numbers.get("width_stated"):
-        return architecture
-    width = numbers.get("width", 0)
-    if width < 1:
-        raise CheckFailed(f"an MLP of {width} units")
-    mlp = Mlp(width, stated=True, every=bool(numbers.get("mlp_in_every_layer")))
-    return replace(architecture, mlp=mlp)
 
 
 _MOST_JUMPS = 500

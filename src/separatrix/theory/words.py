@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from separatrix.stacks.architecture import Architecture, Layer
+from separatrix.stacks.architecture import Architecture
 
 
 class Words(NamedTuple):
@@ -136,15 +136,11 @@ def layers_of(architecture: Architecture) -> str:
     """The layers that mix tokens, by kind: "18 RG-LRU layers and 1 Mamba layer"."""
     kinds: dict[str, int] = {}
     for layer, times in architecture.counted():
-        if kind := title_of(layer):
+        # "full attention beside Mamba"
+        if kind := " beside ".join(dict.fromkeys(p.title for p in layer if p.mixes_tokens)):
             kinds[kind] = kinds.get(kind, 0) + times
     counted = [counted_as(times, f"{kind} layer") for kind, times in kinds.items()]
     return " and ".join(counted) or "no layer"
-
-
-def title_of(layer: Layer) -> str:
-    """What mixes tokens in a layer: "RG-LRU", "full attention beside Mamba", or ""."""
-    return " beside ".join(dict.fromkeys(part.title for part in layer if part.mixes_tokens))
 
 
 def counted_as(count: int, thing: str) -> str:

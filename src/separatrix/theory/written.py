@@ -627,10 +627,6 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
     return [(slot, count) for (slot, _), count in zip(found, words, strict=True) if count > 1]
 
 
-def _multiplying(task: Task, stack: Architecture, form: str) -> list[Slot]:
-    return [slot for slot, _ in fan_ins(task, stack)]
-
-
 def _brackets(task: Dyck, stack: Architecture, form: str) -> list[Slot]:
     needed = Needed.of(task)
     found = stacked(stack, needed)
@@ -724,7 +720,7 @@ SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
     **dict.fromkeys(("carried-recall", "carried-mqar", "cgram"), _behind_taps),
     "automaton": _automaton,
     "brackets": _brackets,
-    **dict.fromkeys(MULTIPLIED, _multiplying),
+    **dict.fromkeys(MULTIPLIED, lambda task, stack, form: [s for s, _ in fan_ins(task, stack)]),
     **dict.fromkeys(("parity", "modular", "group", "permutation"), _turning),
     "swaps": partial(_turning, swaps=True),
 }

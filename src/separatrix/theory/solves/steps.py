@@ -77,13 +77,15 @@ def composable(architecture: Architecture, full_layers: list[int], carried_bits:
     """
     if not full_layers:
         return 0
+    # what counts places takes room of a carrier
+    placeless = architecture.positions == "none"
     first = full_layers[0]
     second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
     return (
         len(full_layers)
         - 1
         + any(
-            part.carries(carried_bits + _taken(architecture, part))
+            part.carries(carried_bits + 3 * (placeless and part.counted_bits > 0))
             and _finds_neighbour(architecture, part)
             for i in range(second)
             if i != first
@@ -111,10 +113,6 @@ def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:
     seen = part.sizes()["size"]
     lead = selection_lead(part.rotation, seen, part.format, normed=part.rounded_again)
     return lead is not None and lead.holds
-
-
-def _taken(architecture: Architecture, part: Mechanism) -> int:
-    return 3 if architecture.positions == "none" and part.counted_bits else 0
 
 
 class Thought(Theorem):
@@ -179,16 +177,9 @@ def _knows_its_step(part: Mechanism, head: Head, steps: int, payload: int) -> bo
     a token fetches the entry of every step, and counts the written tokens before it, which are no
     tokens of the prompt. Values hold the bits of an entry, and whether the token was written.
     """
-    if steps == 1:
-        return True
-    return _heads_for(steps) <= part.head_shape.heads and head.has_room(0, payload + 1)
-
-
-def _heads_for(steps: int) -> int:
-    """Heads that fetch the entry of each step, and ask whether a token 1, ..., steps - 1 places
-    back was written.
-    """
-    return 2 * steps - 1
+    # a head for the entry of each step, and one for each of steps - 1 places back
+    heads = 2 * steps - 1
+    return steps == 1 or (heads <= part.head_shape.heads and head.has_room(0, payload + 1))
 
 
 def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
