@@ -363,19 +363,19 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
     key, answer = bits_of(task.K), bits_of(task.answers)
     placed = architecture.positions == "embedded"
 
-    def keeps_key(part: Mechanism) -> bool:
-        return part.latched >= key
-
-    def keeps_answer(part: Mechanism) -> bool:
-        # one number more: whether anything was kept
-        return part.latched > answer
-
     def hands_on(part: Mechanism) -> bool:
         # or every key overwrites what the one before it left
         return tells_before(part, 1) or part.latched > 0
 
     first_told = () if placed else (partial(tells_before, numbers=1),)
-    found = in_turn(each(architecture), *first_told, keeps_key, hands_on, keeps_answer)
+    found = in_turn(
+        each(architecture),
+        *first_told,
+        lambda part: part.latched >= key,
+        hands_on,
+        # one number more: whether anything was kept
+        lambda part: part.latched > answer,
+    )
     if found is None:
         return None
     layers = [layer for layer, _ in found]
@@ -391,11 +391,8 @@ def queue(architecture: Architecture, task: Recall | NoisyRecall) -> Room | None
         return None
     bits = bits_of(task.K) + bits_of(task.V)
 
-    def keeps(part: Mechanism) -> bool:
-        # one number more: whether anything was kept
-        return part.latched > bits
-
-    found = in_turn(each(architecture), *[keeps] * layers)
+    # one number more: whether anything was kept
+    found = in_turn(each(architecture), *[lambda part: part.latched > bits] * layers)
     if found is None:
         return None
     numbers = {"key_bits": bits_of(task.K), "payload_bits": bits_of(task.V), "layers": layers}
