@@ -81,7 +81,9 @@ def construct(
         raise SizeError(f"{task.spec}: constructions answer one question; take {task.task.spec}")
     recipes = _candidates(task, kind)
     reasons: list[str] = []
-    for some in _arithmetics(architecture, arithmetic):
+    own = None if architecture is None else declared_by(architecture)
+    tried = [FP32] if own is None or FP32.within(own) else [FP32, own]
+    for some in tried if arithmetic is None else [arithmetic]:
         for recipe in recipes:
             try:
                 return recipe.build(task, architecture, some)
@@ -91,16 +93,6 @@ def construct(
         "; or ".join(dict.fromkeys(reasons))
         or f"no construction for the task '{task.name}' is built yet"
     )
-
-
-def _arithmetics(
-    architecture: Architecture | None, arithmetic: Arithmetic | None
-) -> list[Arithmetic]:
-    """The arithmetics to try, in order."""
-    if arithmetic is not None:
-        return [arithmetic]
-    own = None if architecture is None else declared_by(architecture)
-    return [FP32] if own is None or FP32.within(own) else [FP32, own]
 
 
 def _candidates(task: Task, kind: str | None) -> list[Recipe[Any]]:

@@ -201,7 +201,6 @@ def lookup(
     return model
 
 
-_ONE = "one full layer with conv >= 2, "
 _BEHIND = (
     "one full layer behind a layer of short convolutions with conv >= 2 and a channel for each key"
     " dimension: "
@@ -223,7 +222,7 @@ def _looked_up(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
         name=f"carried-{task.name}" if carried else task.name,
         task=task,
         weights=partial(lookup, carried=carried),
-        takes=(_BEHIND if carried else _ONE) + _KEYS[task],
+        takes=(_BEHIND if carried else "one full layer with conv >= 2, ") + _KEYS[task],
     )
 
 

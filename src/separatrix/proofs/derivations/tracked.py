@@ -111,9 +111,6 @@ class Inputs:
             base.plus(Columns.of(place), digits, "the residual stream")
         return cls(embed + start, embed + rest)
 
-    def same(self) -> bool:
-        return bool((self.first == self.later).all())
-
 
 def derive_tracking(
     task: Task, model: Model, tracking: Tracking, arithmetic: Arithmetic
@@ -125,6 +122,7 @@ def derive_tracking(
     whole = Exactly.of(model)
     digits = whole.digits
     inputs = Inputs.of(model, digits)
+    alike = bool((inputs.first == inputs.later).all())
     mixer, heads = live_heads(part, len(tracking.followed))
     o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
     reached: list[Reached] = []
@@ -133,7 +131,7 @@ def derive_tracking(
     for head, followed in zip(heads, tracking.followed, strict=True):
         every = [
             updates_of(mixer, head, x, whole, part.where)
-            for x in ([inputs.later] if inputs.same() else [inputs.first, inputs.later])
+            for x in ([inputs.later] if alike else [inputs.first, inputs.later])
         ]
         keys, values = used_numbers(*every)
         if not (keys.any() and values.any()):

@@ -279,39 +279,33 @@ def _held(numbers: NDArray[Any], arithmetic: Arithmetic) -> bool:
 
 def proof_object(task: Task, derived: Derived) -> dict[str, Any]:
     """A proof as records hold it, numbers rounded so that it never claims more."""
+    n = task.sizes().get("n")
     return {
         "arithmetic": derived.arithmetic,
         "layers": derived.layers,
         "final_margin": down(derived.margin),
-        "exact_up_to": size_of(task),
+        # n, where the task has one; else the tokens of its prompts
+        "exact_up_to": n if isinstance(n, int) else task.length,
     }
-
-
-def record_sizes(task: Task, model: Model, used: dict[str, int]) -> dict[str, int]:
-    """The sizes that a record lists: the task's, what the proof uses, and the whole model's."""
-    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
-    whole = {
-        "width": model.config.width,
-        "hidden": model.config.hidden,
-        "parameters": sum(p.numel() for p in model.parameters()),
-    }
-    return {**known, **used, **whole}
 
 
 def claimed(
     task: Task, model: Model, derived: Derived | None, arithmetic: Arithmetic
 ) -> dict[str, Any]:
-    """What a record says of weights: sizes, proof and statement; of weights without a proof that
-    nothing is proved.
+    """What a record says of weights: sizes (of the task, of what the proof uses, of the model),
+    proof and statement; of weights without a proof that nothing is proved.
     """
     spec = model.config.architecture
+    sizes = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
+    sizes |= derived.used if derived is not None else {}
+    sizes |= {"width": model.config.width, "hidden": model.config.hidden}
+    sizes |= {"parameters": sum(p.numel() for p in model.parameters())}
     if derived is None:
         return {
-            "sizes": record_sizes(task, model, {}),
+            "sizes": sizes,
             "proof": {"arithmetic": arithmetic.said, "unproved": UNPROVED},
             "statement": unproved_statement(task.spec, spec),
         }
-    sizes = record_sizes(task, model, derived.used)
     statement = construction_statement(
         task=task.spec,
         architecture=spec,
@@ -321,12 +315,6 @@ def claimed(
         title=arithmetic.title,
     )
     return {"sizes": sizes, "proof": proof_object(task, derived), "statement": statement}
-
-
-def size_of(task: Task) -> int:
-    """n, where the task has one; else the tokens of its prompts."""
-    n = task.sizes().get("n")
-    return n if isinstance(n, int) else task.length
 
 
 Drawing = Callable[[Tokens, np.random.Generator], Tokens]
