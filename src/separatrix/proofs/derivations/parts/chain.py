@@ -29,6 +29,7 @@ from separatrix.mixers.mla import LatentMixer, MLAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derived, Layer, derived
+from separatrix.proofs.derivations.parts.gates import reciprocal_root, squares
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
@@ -42,8 +43,6 @@ from separatrix.proofs.derivations.parts.steps import (
     Rotated,
     Where,
     own_group,
-    reciprocal_root,
-    squares,
 )
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Array, Enclosure, linear, one, roundings, slack, times

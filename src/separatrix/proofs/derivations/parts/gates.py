@@ -12,14 +12,15 @@ from collections.abc import Callable
 import numpy as np
 
 from separatrix.core.errors import CheckFailed
+from separatrix.mixers.base.mixer import EPSILON
 from separatrix.mixers.base.recurrent import SHORTEST_LENGTH
 from separatrix.proofs.balls import exp_bounds, sigmoid_bounds, softplus_bounds
-from separatrix.proofs.derivations.parts.steps import no_longer, reciprocal_root, squares
 from separatrix.proofs.machine import Array, Enclosure, limited, relu, roundings, slack, times
 
 _MOST = 2.0**60
 """The most that an argument may be; beyond, its exponential would be of no use."""
 _LAST = 500.0
+_ROOT_UNITS = 8
 _LOWEST = -0.27847
 """Below every value of silu, which is smallest between -1.279 and -1.278."""
 
@@ -168,3 +169,37 @@ def _elu(x: Enclosure) -> Enclosure:
     low = np.where(x.low >= 0, (x.low + 1) * (1 - off), below - off)
     high = np.where(x.high >= 0, (x.high + 1) * (1 + off), over + off)
     return x.spanning(np.maximum(low, 0.0), high)
+
+
+def squares(x: Enclosure) -> Enclosure:
+    """The sum of the squares of each row."""
+    low, high, off = x.least, x.size, slack(x.mid.shape[1])
+    return x.spanning(
+        (low * low).sum(1, keepdims=True) * (1 - off),
+        (high * high).sum(1, keepdims=True) * (1 + off),
+    )
+
+
+def no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
+    """Numbers whose products with the factor enclose those of x: none is larger than sqrt(count),
+    since each number is itself among the squares that scale it.
+    """
+    # far more than what roundings of the mean and its root add
+    if float(roundings(count + 16, x.arithmetic)) > 2.0**-8:
+        return x
+    most = np.sqrt(count) * 1.01 / factor.size
+    cut = x.size > most
+    inside = x.spanning(np.clip(x.low, -most, most), np.clip(x.high, -most, most))
+    return x.like(np.where(cut, inside.mid, x.mid), np.where(cut, inside.rad, x.rad))
+
+
+def reciprocal_root(total: Enclosure, count: int, what: str, epsilon: float = EPSILON) -> Enclosure:
+    """1 / sqrt(total / count + epsilon), as computed inside sums from `count` squares."""
+    arithmetic = total.arithmetic
+    limited(total.size, f"{what}: its squares", arithmetic, summed=True)
+    off = float(roundings(count + 8, arithmetic)) + slack(count + 8)
+    flushed = 4 * (count + 8) * arithmetic.summed_tiny
+    least = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + epsilon * (1 - off)
+    most = total.high * (1 + off) / count + flushed + epsilon * (1 + off)
+    root = _ROOT_UNITS * float(arithmetic.summed) + 2.0**-40
+    return total.spanning((1 - root) / np.sqrt(most), (1 + root) / np.sqrt(least))

@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.rotary import Rotation
-from separatrix.mixers.base.mixer import EPSILON
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.full import FoxMixer
-from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.circle import MOST_PLACES, trig_off, turned
+from separatrix.proofs.derivations.parts.gates import (
+    no_longer,
+    reciprocal_root,
+    sigmoid,
+    squares,
+)
 from separatrix.proofs.machine import (
     Array,
     Enclosure,
@@ -30,13 +34,8 @@ from separatrix.proofs.machine import (
 
 Kind = Literal["q", "k", "v"]
 ROOTS = "reciprocal roots within 8 u of sums"
-_ROOT_UNITS = 8
-_GATE_UNITS = 64
-"""Unit roundoffs that a sigmoid may be off by."""
 OPEN = 1024.0
 """From here on the logarithm of a sigmoid is 0 in every format: e^-1024 is below their numbers."""
-_FLAT = 500.0
-"""A sigmoid of more than this is that of this, up to less than any rounding."""
 
 
 Where = NDArray[np.int64] | Literal["apart"] | None
@@ -235,13 +234,7 @@ class Gated(Step):
 
     def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
         rows = linear(x, self.weight, what=f"{what}, gate")
-        ends = [
-            sigmoid_bounds(*(float(np.clip(end, -_FLAT, _FLAT)) for end in pair))
-            for pair in zip(rows.low[0], rows.high[0], strict=True)
-        ]
-        low, high = np.array(ends).T[..., None, :]
-        off = _GATE_UNITS * float(x.arithmetic.summed)
-        shares = x.spanning(np.maximum(low - off, 0.0), high + off).stored()
+        shares = sigmoid(rows.summed(), f"{what}, gate").stored_in(x.arithmetic)
         return times(y, shares, f"{what}, gate")
 
 
@@ -309,37 +302,3 @@ def own_group(table: Array, head: int, heads: int, what: str) -> Array:
     if np.delete(table, used, 0).any():
         raise CheckFailed(f"{what} of a head that is not used is not zero")
     return table[used]
-
-
-def squares(x: Enclosure) -> Enclosure:
-    """The sum of the squares of each row."""
-    low, high, off = x.least, x.size, slack(x.mid.shape[1])
-    return x.spanning(
-        (low * low).sum(1, keepdims=True) * (1 - off),
-        (high * high).sum(1, keepdims=True) * (1 + off),
-    )
-
-
-def no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
-    """Numbers whose products with the factor enclose those of x: none is larger than sqrt(count),
-    since each number is itself among the squares that scale it.
-    """
-    # far more than what roundings of the mean and its root add
-    if float(roundings(count + 16, x.arithmetic)) > 2.0**-8:
-        return x
-    most = np.sqrt(count) * 1.01 / factor.size
-    cut = x.size > most
-    inside = x.spanning(np.clip(x.low, -most, most), np.clip(x.high, -most, most))
-    return x.like(np.where(cut, inside.mid, x.mid), np.where(cut, inside.rad, x.rad))
-
-
-def reciprocal_root(total: Enclosure, count: int, what: str, epsilon: float = EPSILON) -> Enclosure:
-    """1 / sqrt(total / count + epsilon), as computed inside sums from `count` squares."""
-    arithmetic = total.arithmetic
-    limited(total.size, f"{what}: its squares", arithmetic, summed=True)
-    off = float(roundings(count + 8, arithmetic)) + slack(count + 8)
-    flushed = 4 * (count + 8) * arithmetic.summed_tiny
-    least = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + epsilon * (1 - off)
-    most = total.high * (1 + off) / count + flushed + epsilon * (1 + off)
-    root = _ROOT_UNITS * float(arithmetic.summed) + 2.0**-40
-    return total.spanning((1 - root) / np.sqrt(most), (1 + root) / np.sqrt(least))
