@@ -92,21 +92,14 @@ class Thought(Around):
 
     def layout(self) -> Layout:
         """The task's, with its answers and pairs as tokens behind the prompt."""
-        own = max(self.task.vocabulary, self.task.answers)
-        ids = {"": own}
+        ids = {"": max(self.task.vocabulary, self.task.answers)}
         if self.form == "pairs":
             w = self._functions.branching[:-1]
             pair = f"pair of w, counted by {w}, and one of {self._values} values"
             ids |= {pair: self._functions.w_values * self._values}
-        return Layout(
-            length=self.task.length + self.written,
-            ids=ids,
-            answers=ids,
-            prefix=self.task.prefix_length,
-            classes=self.task.prefix_classes(),
-            table=self.task.table(),
-            runs=self.task.two_runs(),
-        )
+        length = self.task.length + self.written
+        own: dict[str, Any] = {"steps": 0, "parts": {}, "written": {}, "spelling": ""}
+        return self.task.layout()._replace(length=length, ids=ids, answers=ids, **own)
 
     @property
     def token_ids(self) -> dict[str, range]:

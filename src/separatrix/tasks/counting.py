@@ -179,14 +179,10 @@ class Counting(Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         if self.shift == "independent":
-            x = rng.integers(self.V, size=(batch, self.n))
-            q = (
-                rng.integers(self.V, size=batch)
-                if self.form == "queried"
-                else np.ones(batch, np.int64)
-            )
-            tokens = np.column_stack((x, q)) if self.form == "queried" else x
-            return Batch(tokens, (x == q[:, None]).sum(1))
+            tokens = rng.integers(self.V, size=(batch, self.n))
+            if self.form == "queried":
+                tokens = np.column_stack((tokens, rng.integers(self.V, size=batch)))
+            return Batch(tokens, self.answer(tokens))
         if self.form == "ones":
             counts = rng.integers(self.n + 1, size=batch)
             bits = rng.permuted((np.arange(self.n) < counts[:, None]).astype(np.uint8), axis=1)
@@ -228,15 +224,12 @@ def most_alike(total: int, parts: int) -> Fraction:
     ways = comb(total + parts - 1, parts - 1)
     if (parts * total) ** 2 <= _EXACT:
         return Fraction(sum(ways - _none_above(k, total, parts) for k in range(parts)), ways)
-    return sum(
-        (min(Fraction(1), Fraction(_union(k, total, parts), ways)) for k in range(2, parts + 1)),
-        Fraction(1),
+    # of k the pairs of v >= 1 and a way to write `total` in which at least k of the parts are v
+    pairs = (
+        sum(_at_least(k, v, total, parts) for v in range(1, total // k + 1))
+        for k in range(2, parts + 1)
     )
-
-
-def _union(k: int, total: int, parts: int) -> int:
-    """Pairs of v >= 1 and a way to write `total` in which at least k of the parts are v."""
-    return sum(_at_least(k, v, total, parts) for v in range(1, total // k + 1))
+    return sum((min(Fraction(1), Fraction(each, ways)) for each in pairs), Fraction(1))
 
 
 def _at_least(k: int, v: int, total: int, parts: int) -> int:

@@ -8,7 +8,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import ladder, require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
 
 _LONGEST = 8
@@ -81,17 +81,13 @@ class FuzzyRecall(Task):
     b: int = 3
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        require(self.name, "b", self.b, 1, _LONGEST)
-        require(self.name, "K", self.K, 2, 1 << 32)
+        self._require(n=2, V=2, b=(1, _LONGEST), K=(2, 1 << 32))
         require(self.name, "a", self.a, 1, _LONGEST, drawn=self._least_key)
         if self.n > (strings := sum(self._strings)):
             raise SizeError(
                 f"{self.name}: n is {self.n}; there are {strings} keys of up to a={self.a} of"
                 f" K={self.K} ids"
             )
-        self._check_shift(self.shift)
 
     @property
     def _least_key(self) -> int:

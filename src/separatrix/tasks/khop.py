@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens
 
 
 def path(
@@ -202,17 +201,9 @@ class KHop(Composition, Task):
     k: int
 
     def __post_init__(self) -> None:
-        self._check_shift(self.shift)
         plain = self.shift == PLAIN
-        require(self.name, "V", self.V, 4 if plain else 2, MOST_LETTERS)
-        require(self.name, "k", self.k, 1, MOST_HOPS)
-        require(
-            self.name,
-            "n",
-            self.n,
-            (self.k + 1) * self.V if plain else 2,
-            LARGEST_SIZE if plain else MOST_RANDOM,
-        )
+        self._require(V=(4 if plain else 2, MOST_LETTERS), k=(1, MOST_HOPS))
+        self._require(n=(self.k + 1) * self.V if plain else (2, MOST_RANDOM))
 
     def layout(self) -> Layout:
         """The count that `words.counted` derives for k = 1 and n >= 2V - 1."""

@@ -7,9 +7,9 @@ from math import comb
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import ladder
 from separatrix.tasks.base.layout import Layout, Part
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
 MOST_BITS = 40
@@ -95,9 +95,7 @@ class Neighbour(Task):
     V: int
 
     def __post_init__(self) -> None:
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        require(self.name, "n", self.n, self.V, LARGEST_SIZE)
-        self._require(d=(3, MOST_BITS))
+        self._require(V=2, n=self.V, d=(3, MOST_BITS))
 
     def drawn_from(self, size: str) -> int:
         """From so many bits on there is room for n strings, any two of which differ in three."""

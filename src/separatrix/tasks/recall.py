@@ -230,21 +230,14 @@ class Recall(Task):
             seen = last + (1 - last) * Fraction(1, min(V, D))
             return 1 - self._asked + self._asked * seen
         known = 1 - self._asked if probe == "counts" else Fraction(0)
-        if self.question == "first":
-            # no probe knows which key is asked for: each names a value that stands there, or any
-            return max(self.chance, known + self._asked * Fraction(1, min(V, D)))
-        if V <= D:
-            return max(
-                self.chance,
-                known
-                + self._asked
-                * (Fraction(1, V) if probe != "nearest key" else Fraction(D, V * (D - 1))),
-            )
-        return known + self._asked * (
-            Fraction(1, D)
-            if probe != "nearest key"
-            else Fraction(1, D * D) + Fraction(D - 1, D * (V - 1))
-        )
+        hit = Fraction(1, min(V, D))
+        # no probe knows a key that is asked first: each names a value that stands there, or any
+        last = self.question == "last"
+        if last and probe == "nearest key":
+            smallest = Fraction(1, D * D) + Fraction(D - 1, D * (V - 1))
+            hit = Fraction(D, V * (D - 1)) if V <= D else smallest
+        found = known + self._asked * hit
+        return found if last and V > D else max(self.chance, found)
 
     def facts(self) -> Facts | None:
         """The values of the pairs where keys differ and the place asked for is uniform."""

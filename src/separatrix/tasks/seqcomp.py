@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from math import prod
@@ -118,12 +119,7 @@ class Functions(Composition, Task):
         kept = f"L = {self.L}" + "".join(
             f", n_{i} = {value}" for i, value in enumerate(self.branching, 1)
         )
-        return Family(
-            kept,
-            lambda m: type(self)(L=self.L, m=m, branching=self.branching, values=self.values),
-            2,
-            grows="m",
-        )
+        return Family(kept, lambda m: replace(self, m=m, shift=PLAIN), 2, grows="m")
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
@@ -177,12 +173,9 @@ class Functions(Composition, Task):
 
     def sizes(self) -> dict[str, Any]:
         numbers = {f"n_{number}": value for number, value in enumerate(self.branching, 1)}
-        return (
-            {"L": self.L, "m": self.m}
-            | numbers
-            | ({} if self.values == FUNCTIONS else {"values": self.values})
-            | ({} if self.shift == PLAIN else {"shift": self.shift})
-        )
+        drawn = {"values": self.values, "shift": self.shift}
+        unusual = {name: how for name, how in drawn.items() if how not in (FUNCTIONS, PLAIN)}
+        return {"L": self.L, "m": self.m} | numbers | unusual
 
     def N(self, level: int) -> int:
         """N_l for 0 <= l <= L-1 (SizeError otherwise)."""

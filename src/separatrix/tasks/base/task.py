@@ -238,20 +238,19 @@ class Task(Described):
 
     def family(self) -> Family[Self]:
         """The tasks like this one at growing n, drawn without a shift."""
-        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "shift"}
         described, others = self._layout.grows
+        sizes = self.sizes()
         alike = ", ".join(
             f"{name} = {value:,}" if isinstance(value, int) else f"{name} = {value}"
-            for name, value in kept.items()
-            if name != "n"
+            for name, value in sizes.items()
+            if name not in ("n", "shift")
         )
 
         def at(n: int) -> Self:
-            sizes: dict[str, Any] = kept | {"n": n}
-            sizes |= {name: a * n + b for name, (a, b) in others.items()}
-            return type(self)(**sizes)
+            follow = {name: a * n + b for name, (a, b) in others.items()}
+            return replace(self, n=n, shift=PLAIN, **follow)
 
-        return Family(described or alike, at).begun(kept["n"])
+        return Family(described or alike, at).begun(sizes["n"])
 
     def targets(self, rows: int, places: slice, answers: Tokens) -> Tokens:
         """Targets (rows, length) of answers that are due at some places and at no others."""

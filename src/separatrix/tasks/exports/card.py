@@ -10,21 +10,19 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from separatrix.core.evidence.canonical import package_version
 from separatrix.core.evidence.folder import Checksum
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks import Task
 from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import MOST_BALANCED, Rows, Source
 from separatrix.tasks.measured import level
 from separatrix.tasks.text import TextTask
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Function(str):
@@ -254,14 +252,25 @@ def _lines(rows: Rows) -> Iterator[str]:
 
 def write_dataset(job: Job, folder: Path) -> None:
     """Parquet files and README.md, as `datasets.load_dataset(folder)` reads them."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _schema(job)
+    integer = pa.int64() if job.source.largest >= 1 << 31 else pa.int32()
+    text = pa.string()
+    types = {"int": integer, "ints": pa.list_(integer), "text": text, "texts": pa.list_(text)}
+    schema = pa.schema([(column.name, types[column.kind]) for column in job.source.columns])
     (folder / "data").mkdir()
     for split, batches in job.drawn():
         with pq.ParquetWriter(folder / _file(split), schema, compression="zstd") as file:
             for rows in batches:
-                file.write_table(_arrow(rows, schema))
+                arrays = [
+                    # token by token, and rows laid over it: a hundred times as fast as row by row
+                    pa.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1]).cast(kind)
+                    if isinstance(values := rows[name], np.ndarray) and values.ndim == 2
+                    else pa.array(values, kind)
+                    for name, kind in zip(schema.names, schema.types, strict=True)
+                ]
+                file.write_table(pa.Table.from_arrays(arrays, schema=schema))
     (folder / "README.md").write_text(
         f"---\n{dumped(_front(job))}---\n\n{card(job, 'hf', loading=_loading(job))}",
         encoding="utf-8",
@@ -283,22 +292,6 @@ or, without `datasets`: `pyarrow.parquet.read_table("DIR/{_file(split)}")`."""
 
 def _file(split: str) -> str:
     return f"data/{split}-00000-of-00001.parquet"
-
-
-def _schema(job: Job) -> pa.Schema:
-    import pyarrow as pa
-
-    integer = pa.int64() if job.source.largest >= 1 << 31 else pa.int32()
-    text = pa.string()
-    types = {"int": integer, "ints": pa.list_(integer), "text": text, "texts": pa.list_(text)}
-    return pa.schema([(column.name, types[column.kind]) for column in job.source.columns])
-
-
-def _arrow(rows: Rows, schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
-    arrays = [pa.array([*rows[field.name]], field.type) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _front(job: Job) -> dict[str, Any]:

@@ -184,12 +184,11 @@ class Prefixes(Questions):
 
     def _due(self, tokens: Tokens) -> Tokens:
         asked = slice(self.task.n - self.number, None)
-        return self.targets(len(tokens), asked, self._tracked(tokens)[:, asked])
-
-    def _tracked(self, tokens: Tokens) -> Tokens:
         if isinstance(self.task, Group | Permutation):
-            return self.task.chain(tokens)
-        return np.cumsum(tokens, axis=1) % self.task.answers
+            tracked = self.task.chain(tokens)
+        else:
+            tracked = np.cumsum(tokens, axis=1) % self.task.answers
+        return self.targets(len(tokens), asked, tracked[:, asked])
 
 
 class Counted(Prefixes):
