@@ -233,14 +233,19 @@ def test_quantised_releases_are_as_large_as_published() -> None:
         known = preset(name).weights
         assert known is not None
         assert known.stored == pytest.approx(8 * published, rel=off)
-    kept = {
-        "quant_method": "fbgemm_fp8",
-        "modules_to_not_convert": ["model.layers.0.self_attn.q_proj", "lm_head"],
-    }
-    known = from_config(PRESETS["llama-3.1-8b"]["config"] | {"quantization_config": kept}).weights
-    assert known is not None
-    assert known.bits is not None
-    assert [int(bits) for bits in known.bits] == [16, 8, 8, 16]
+    attention = [f"model.layers.{layer}.self_attn.q_proj" for layer in range(33)]
+    for kept, maps in (
+        *((attention, 16), (attention[:1], 8 + 8 / 32), (attention[32:], 8)),
+        *((["re:.*self_attn.*"], 16), (["model.layers.*.self_attn"], 16)),
+        # as Qwen3-Next-80B-FP8 has them
+        (["model.layers.0.linear_attn.conv1d", "model.layers.0.post_attention_layernorm"], 8),
+        (["model.layers.0.mlp.shared_expert_gate"], 8),
+    ):
+        said = {"quant_method": "fbgemm_fp8", "modules_to_not_convert": [*kept, "lm_head"]}
+        file = PRESETS["llama-3.1-8b"]["config"] | {"quantization_config": said}
+        known = from_config(file).weights
+        assert known is not None
+        assert known.bits == (maps, 8, 8, 16), kept
 
 
 def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:

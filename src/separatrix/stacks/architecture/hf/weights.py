@@ -86,7 +86,9 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
     if "transform" in words:
         sorts = fields.needed("type_vocab_size") if "sorts" in words else 0
         mixing += width * (width + sorts)
-    return Weights(mixing, every, experts, head, 0 if tied else head, _bits(fields))
+    return Weights(
+        mixing, every, experts, head, 0 if tied else head, _bits(fields, len(architecture))
+    )
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ class _Mixers:
         return copies * self.width * (2 * layers * each + copies)
 
 
-def _bits(fields: Fields) -> Bits | None:
+def _bits(fields: Fields, layers: int) -> Bits | None:
     """Of the model's own format, or narrower where a release is quantised: attention, routers and
     what else the file leaves out are not.
     """
@@ -252,8 +254,10 @@ def _bits(fields: Fields) -> Bits | None:
     kept = [str(each) for key in KEPT for each in json_list(said.get(key)) or []]
     # MXFP4 is of experts alone
     experts = said.get("quant_method") == "mxfp4"
-    maps = own if experts or any(_ATTENTION.search(each) for each in kept) else narrow
-    mlps = own if experts or any("shared_expert" in each for each in kept) else narrow
+    maps, mlps = (
+        narrow + (own - narrow) * (1 if experts else _left(kept, part, layers))
+        for part in (_ATTENTION, _SHARED_EXPERT)
+    )
     # DeepSeek-V4's experts are narrower than the rest
     apart = _FOUR.get(str(fields.value("expert_dtype")).lower(), narrow)
     return Bits(maps, mlps, apart, own)
@@ -261,7 +265,20 @@ def _bits(fields: Fields) -> Bits | None:
 
 KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
 """How quantised files call the modules that they leave alone."""
-_ATTENTION = re.compile(r"attn(\W|$)|attention(\W|$)|[qkvo]_proj|qkv")
+_ATTENTION = re.compile(r"(attn|attention)\W*$|[qkvo]_proj|qkv")
+_SHARED_EXPERT = re.compile(r"shared_experts?(\W|$)")
+_LAYER = re.compile(r"\blayers\\?\.(\d+)\b")
+
+
+def _left(kept: Sequence[str], part: re.Pattern[str], layers: int) -> Fraction:
+    """The share of the layers in which a part of this kind is left alone: those that the entries
+    name, or all. Gates, norms and convolutions within it are small, and are not the part.
+    """
+    found = [_LAYER.search(each) for each in kept if part.search(each)]
+    numbers = {int(one[1]) for one in found if one is not None}
+    return Fraction(layers if None in found else sum(n < layers for n in numbers), layers)
+
+
 _EIGHT = frozenset(("fp8", "fbgemm_fp8", "w8a8_fp8", "ptpc_fp8", "int8", "fp8_e4m3"))
 _FOUR = {"mxfp4": Fraction(17, 4), "fp4": Fraction(17, 4), "nvfp4": Fraction(9, 2)}
 """With a scale of 8 bits for 32 numbers, or for 16."""
