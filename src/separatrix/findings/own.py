@@ -42,16 +42,15 @@ class Measured:
 
     def lines(self) -> list[str]:
         """What there is, or that there is nothing, a sentence each."""
-        said = "not measured for this layout"
         if self.own:
             return [told(cell) for cell in self.own]
         if self.unfinished:
             names = ", ".join(cell.name for cell in self.unfinished)
-            return [f"{said} to the end, so that nothing follows from {names}"]
+            return [f"not trained to the end, so that nothing follows from {names}"]
         differs, left = [*self.differs[:_MOST_TOLD]], len(self.differs) - _MOST_TOLD
         differs += [f"and {left} more, which --json lists"] if left > 0 else []
-        nearest = f"; nearest: {self.nearest} of the study (differs in {'; '.join(differs)})"
-        return [said + nearest if self.nearest else said]
+        nearest = f"nearest is {self.nearest} of the study (differs in {'; '.join(differs)})"
+        return [nearest if self.nearest else "nothing near it in the study"]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -142,7 +142,7 @@ def test_without_own_rows_the_nearest_is_named_and_no_number_is_said() -> None:
     found = measured(layout(STACK), 8192, results=results)
     assert (found.own, found.nearest) == ((), "near")
     (said,) = found.lines()
-    assert said.startswith("not measured for this layout; nearest: near")
+    assert said.startswith("nearest is near of the study (differs in")
     assert "tokens 48, here 8,192" in said
     assert "seed" not in said
     assert "400" not in said

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from separatrix.cli.options import PROVED, Asked, command, formats_named, stack
 from separatrix.cli.printing import Answer, Told
@@ -53,16 +54,26 @@ def construct(asked: Asked) -> Answer:
         built = Constructed(**vars(found))
         name = built.save(folder).name
         checkpoint = write_stock(built, stock, folder) if stock else None
-        data = built.to_json()
-    path = asked.out / name
-    extra: dict[str, Any] = {}
+        data = {"file": str(asked.out / name)} | built.to_json()
+    said = _fitted(asked.task, wanted)
     if checkpoint:
-        remarks = list(checkpoint.remarks)
-        told = {"model_type": checkpoint.name, "start": checkpoint.start, "remarks": remarks}
-        extra = {"checkpoint": told}
-    said = map(Line, said_of(checkpoint, asked.out) if checkpoint else ())
-    shown = built.document() + Document(*said, _written(path))
-    return Told({"file": str(path)} | data | extra, shown)
+        start, remarks = checkpoint.start, list(checkpoint.remarks)
+        data["checkpoint"] = {"model_type": checkpoint.name, "start": start, "remarks": remarks}
+        prompt = "" if start is None else f"; every prompt begins with the id {start}"
+        said.append(
+            f"{checkpoint.name}: AutoModelForCausalLM.from_pretrained({str(asked.out)!r}) loads it"
+            f" without any code of ours{prompt}"
+        )
+        said += [f"  {remark}" for remark in remarks]
+    return Told(data, built.document() + Document(*map(Line, said), _written(asked.out / name)))
+
+
+def _fitted(text: str, task: Task) -> list[str]:
+    """Of an n that a text asks for and a task keeps no size of: how near its prompts come."""
+    asked = re.search(r"\bn\s*=\s*(\d+)", text)
+    if asked is None or "n" in task.sizes() or int(asked[1]) <= task.length:
+        return []
+    return [f"n = {task.length:,} is the largest of at most {int(asked[1]):,} tokens"]
 
 
 def _written(path: Path) -> Line:
@@ -128,17 +139,6 @@ def write_stock(built: Built, name: str, folder: Path) -> Checkpoint:
     checkpoint = stock_checkpoint(built.model, name)
     checkpoint.save(folder)
     return checkpoint
-
-
-def said_of(checkpoint: Checkpoint, out: Path) -> list[str]:
-    """What a person reads of a checkpoint that was written."""
-    start = checkpoint.start
-    prompt = "" if start is None else f"; every prompt begins with the id {start}"
-    return [
-        f"{checkpoint.name}: AutoModelForCausalLM.from_pretrained({str(out)!r}) loads it without"
-        f" any code of ours{prompt}",
-        *(f"  {remark}" for remark in checkpoint.remarks),
-    ]
 
 
 @command

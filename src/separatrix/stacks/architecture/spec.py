@@ -72,14 +72,13 @@ def _tokenise(text: str) -> list[_Token]:
         )
     tokens: list[_Token] = []
     place = 0
-    end = len(text.rstrip())
-    while place < end:
+    while place < len(text.rstrip()):
         match = _TOKEN.match(text, place)
         if match is None:
             place += len(text[place:]) - len(text[place:].lstrip())
-            raise SpecError(
-                f"unexpected character {text[place]!r} at position {place} of '{shown(text)}'"
-            )
+            told = f"unexpected character {text[place]!r} at position {place} of '{shown(text)}'"
+            hint = "; sizes stand in brackets, as in swa(size=512)"
+            raise SpecError(told + hint * (text[place] == ":"))
         kind = match.lastgroup or ""
         tokens.append(_Token(kind, match[kind], match.start(kind)))
         place = match.end()

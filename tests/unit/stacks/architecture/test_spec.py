@@ -206,6 +206,7 @@ def test_canonical_text(layers: list[Any], expected: str) -> None:
         ("full*-2", SpecError, 5, "expected an integer"),
         ("full*2.5", SpecError, 6, "unexpected character '.'"),
         ("full & gdn", SpecError, 5, "unexpected character '&'"),
+        ("swa:size=512", SpecError, 3, "brackets, as in swa(size=512)"),
         ("full(heads=)", SpecError, 11, "integer or a word"),
         ("full(heads)", SpecError, 5, "expected '=' after 'heads'"),
         ("full(heads=2, heads=3)", SpecError, 14, "'heads'"),
