@@ -192,6 +192,20 @@ def test_what_convolutions_bring_is_unrounded(spec: str, format: str) -> None:
         assert torch.equal(y[..., channel], wanted)
 
 
+@pytest.mark.parametrize("other", ["gdn(heads=1, head_dim=8, fp32)|{}", "{}|gdn(fp32)", "{}"])
+def test_words_are_multiplied_in_the_format_of_the_heads_that_keep_them(other: str) -> None:
+    """Numbers of a path of k maps of 5 points reach 5^k, and bf16 holds 256: 3 maps in each of two
+    layers, 9 letters. In fp32 the same 2,048 units make 4 of them.
+    """
+    layer = other.format("rglru(width=512, conv=4, bf16)")
+    for n, wanted in ((9, "SOLVABLE"), (10, "OPEN")):
+        (verdict, *_) = judge(Architecture.parse(f"({layer})*2"), Modular(n=n, m=5))
+        assert verdict.status == wanted, n
+    wide = Architecture.parse(f"({layer.replace('bf16', 'fp32')})*2")
+    (verdict, *_) = judge(wide, Modular(n=16, m=5))
+    assert verdict.status == "SOLVABLE"
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("format", ["fp32", "bf16"])
 def test_words_that_recurrences_keep_are_multiplied(format: str) -> None:

@@ -103,6 +103,16 @@ def test_a_cache_that_nobody_keeps_is_not_counted_as_none(stack: str, owned: boo
     assert (judge(found, task)[0].theorem == "none") is not owned
 
 
+def test_a_layer_may_read_the_keys_of_one_whose_tokens_see_later_ones() -> None:
+    """Such a layer has no cache after so many tokens: asked for it, theorems of these stacks said
+    that there is none and nothing else. Two steps take three layers that see every token.
+    """
+    found = Architecture.parse("full(causal=false)*3 + reused @ heads=1, head_dim=16, fp32")
+    assert found.owned
+    (verdict,) = judge(found, SeqComp(L=2, m=4, branching=(2,)))
+    assert (verdict.theorem, verdict.status) == ("encoder", "SOLVABLE")
+
+
 def test_sums_of_gates_count_as_a_bounded_layer_before() -> None:
     """One number per head, as wide as accumulators: 3 x 32 bits."""
     fox = Architecture.parse("fox @ heads=3, kv_heads=1, head_dim=8, bf16")

@@ -203,7 +203,7 @@ class Architecture:
                 sizes[part.name] = max(sizes.get(part.name, 0), part.sizes().get("size", 0))
             if ("reused" in sizes and not full) or sizes.get("reused_window", 0) > window:
                 return False
-            full = full or any(part.group == "full" and part.cache_bits(1) > 0 for part in layer)
+            full = full or any(p.group == "full" and p.name != "reused" for p in layer)
             window = max(window, sizes.get("window", 0))
         return True
 

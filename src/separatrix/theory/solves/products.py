@@ -158,7 +158,8 @@ def slotted(architecture: Architecture, points: int, letters: int) -> dict[int, 
     """
     found: dict[int, Reader] = {}
     for index, layer in enumerate(architecture):
-        words = max(part.slotted for part in layer) // (points**2 + 3)
+        part = max(layer, key=lambda part: part.slotted)
+        words = part.slotted // (points**2 + 3)
         if architecture.positions == "embedded":
             rests_on = EMBEDDED
         elif letters <= counted_tokens(architecture, index):
@@ -166,7 +167,7 @@ def slotted(architecture: Architecture, points: int, letters: int) -> dict[int, 
         else:
             continue
         if words:
-            found[index] = Reader(index, words, None, layer[0].format, rests_on, 0)
+            found[index] = Reader(index, words, None, part.format, rests_on, 0)
     return found
 
 
