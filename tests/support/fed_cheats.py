@@ -168,6 +168,22 @@ class GarbageInSomeChannels(Sums):
         return self._garbled(y), state
 
 
+class GarbageWhereItChooses(Sums):
+    """Every fourth token has another sign in float32, in both forms, said to be a choice."""
+
+    chooses = True
+
+    def _garbled(self, y: Tensor, place: Tensor) -> Tensor:
+        return torch.where(place % 4 == 3, -y, y) if y.dtype == torch.float32 else y
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._garbled(super().forward(x), torch.arange(x.shape[1])[:, None])
+
+    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, state = super().step(x, state, t)
+        return self._garbled(y, torch.tensor(t)), state
+
+
 CAUGHT: dict[type[Sums], str] = {
     LeaksWhereATokenRepeats: "fed",
     LeaksAtZeros: "fed",
@@ -184,6 +200,7 @@ CAUGHT: dict[type[Sums], str] = {
     OverwritesKeptStates: "cache",
     HidesAtRareTokens: "fed",
     GarbageInSomeChannels: "formats",
+    GarbageWhereItChooses: "formats",
 }
 """A law that catches each."""
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -66,7 +65,7 @@ class Indexer(nn.Module):
     """The indexer. It stands beside a mixer among the bases of a class."""
 
     index_rotation: Rotation | None = None
-    chooses: ClassVar[bool] = True
+    chooses = True
 
     def _add_index(
         self, mechanism: Indexed | DSA, inputs: int, width: int, *, norm: bool = False

@@ -61,6 +61,11 @@ class Mixer(nn.Module, ABC):
     same outputs.
     """
 
+    chooses: bool = False
+    """Whether which tokens are read hangs on what they hold, by the largest of some scores: float32
+    makes ties of scores that float64 tells apart.
+    """
+
     at_rest_first: ClassVar[frozenset[str]] = frozenset()
     """Parts of the state of a monotone recurrence that scale the others, and stand still before
     them while a token repeats.

@@ -130,8 +130,6 @@ class SoftmaxMixer(CachedMixer):
 
     caps: ClassVar[bool] = False
     """Whether every form knows capped scores."""
-    chooses: ClassVar[bool] = False
-    """Whether what is read hangs on what the tokens hold."""
 
     def __init__(
         self, mechanism: Softmax, *, width: int, sink: bool = False, kv_sets: int = 1

@@ -293,11 +293,11 @@ def gradients(mixer: Mixer, x: Tensor, outputs: Sequence[Tensor]) -> dict[str, T
     return dict(zip(wanted, found, strict=True))
 
 
-def run(mixer: Mixer, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Outputs and their gradients."""
+def run(mixer: Mixer, x: Tensor, weights: float | Tensor = 1.0) -> tuple[Tensor, dict[str, Tensor]]:
+    """Outputs and the gradients of them times weights."""
     x = x.detach().requires_grad_()
     y = mixer(x)
-    return y.detach(), gradients(mixer, x, [y])
+    return y.detach(), gradients(mixer, x, [weights * y])
 
 
 PATIENCE = 300.0

@@ -25,11 +25,19 @@ from separatrix.mixers.laws.memory import Kept, cache_as_declared, kept_by
 from separatrix.mixers.laws.tools import RELATIVE
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.probe import apart, describe_error, load
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, check_size_names, mechanism_named
+from separatrix.stacks.mechanisms import (
+    MECHANISMS,
+    NSA,
+    Mechanism,
+    check_size_names,
+    mechanism_named,
+)
 
 DEFAULT_WIDTH = 16
 LATENT = 64
 """Of a built-in mechanism, if not said: for a model of that width 512 are of no use, and slow."""
+BLOCKS = 4
+"""Selected by `nsa`, if not said: 16 of 64 tokens are all that most laws' sequences have."""
 MEANT = 20
 """Seconds of processor time that all laws of a mixer should take."""
 BUDGET = 120
@@ -117,6 +125,8 @@ def find(
             chosen.setdefault("width", at)
         if hasattr(cls, "latent"):
             chosen.setdefault("latent", LATENT)
+        if cls is NSA and not {"first", "near"} & chosen.keys():
+            chosen.setdefault("topk", BLOCKS)
     mechanism = cls(**chosen)
     try:
         made = (

@@ -335,6 +335,11 @@ class OwnMixer(Mixer):
             self.module.chunk = size  # type: ignore[assignment]
 
     @property
+    def chooses(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the module's own `chooses` says, if it has one."""
+        return bool(getattr(self.module, "chooses", False))
+
+    @property
     def _like(self) -> Tensor:
         return next(self._floats())
 

@@ -21,7 +21,7 @@ from support.quick_laws import shorten
 
 from separatrix.cli.main import run
 from separatrix.mixers import MIXERS
-from separatrix.mixers.laws import LAWS, asking
+from separatrix.mixers.laws import LAWS, LawBroken, asking
 from separatrix.mixers.plugins import TAKEN, OwnMixer
 from separatrix.mixers.plugins import check as checking
 from separatrix.mixers.plugins.check import find, growth_of
@@ -363,6 +363,28 @@ def test_an_exception_everywhere_still_prints_a_card(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("nsa", {}),
+        ("moba", {"topk": 1}),
+        ("sparse", {"block": 8, "topk": 2}),
+        ("indexed", {"topk": 8}),
+        ("dsa", {"topk": 8}),
+    ],
+)
+def test_float32_may_tip_a_choice_over(name: str, sizes: dict[str, int]) -> None:
+    LAWS["formats"](find(name, sizes=sizes)[0])
+
+
+def test_what_does_not_say_that_it_chooses_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = find("nsa")
+    monkeypatch.setattr(type(made), "chooses", False)
+    # the ranks of two selected blocks that share one compressed block differ by 5e-11
+    with pytest.raises(LawBroken, match="forward in float32 and float64 differ by"):
+        LAWS["formats"](made)
+
+
 def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "--set",
