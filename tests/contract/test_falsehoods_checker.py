@@ -26,8 +26,8 @@ from separatrix.models.model import Model, ModelConfig
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import adversarial
 from separatrix.proofs.derivations.parts.live_parts import live_parts
+from separatrix.proofs.derivations.parts.recurrences import arrival
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.seqcomp import arrival
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 

@@ -4,6 +4,7 @@ tell.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,7 @@ from separatrix.tasks.base.task import MOST_ROWS, Part, parts, rows_of
 Generator = np.random.Generator
 
 
-def flat(found: list[Part]) -> list[tuple[int, int, int]]:
+def flat(found: Iterable[Part]) -> list[tuple[int, int, int]]:
     """Every row as (seed of its block, rows of the block, place in it)."""
     return [(p.seed, p.rows, place) for p in found for place in range(p.first, p.last)]
 

@@ -239,9 +239,13 @@ def alike_behind(task: Task) -> Alike | None:
         case Dyck(k=k, D=deepest) if k > 1:
             return Alike(partial(Power, k), min(deepest, n // 2), n, n, nested=deepest)
         case Counting(n=bits):
-            return Alike(lambda c: Exact(c + 1), bits, n, n)
+            return Alike(_counts, bits, n, n)
         case _:
             return None
+
+
+def _counts(c: int) -> Count:
+    return Exact(c + 1)
 
 
 def granted(architecture: Architecture) -> tuple[str, ...]:

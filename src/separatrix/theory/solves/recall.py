@@ -391,8 +391,11 @@ def queue(architecture: Architecture, task: Recall | NoisyRecall) -> Room | None
         return None
     bits = bits_of(task.K) + bits_of(task.V)
 
-    # one number more: whether anything was kept
-    found = in_turn(each(architecture), *[lambda part: part.latched > bits] * layers)
+    def keeps(part: Mechanism) -> bool:
+        # one number more: whether anything was kept
+        return part.latched > bits
+
+    found = in_turn(each(architecture), *[keeps] * layers)
     if found is None:
         return None
     numbers = {"key_bits": bits_of(task.K), "payload_bits": bits_of(task.V), "layers": layers}

@@ -22,8 +22,8 @@ from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.carriers import Seen, Written, arrived, convolve
 from separatrix.proofs.derivations.parts.gates import features, unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
+from separatrix.proofs.derivations.parts.recurrences import arrival as arrives_at
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.seqcomp import arrival as arrives_at
 from separatrix.proofs.machine import Enclosure, hull
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
