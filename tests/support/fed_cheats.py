@@ -184,6 +184,37 @@ class GarbageWhereItChooses(Sums):
         return self._garbled(y, torch.tensor(t)), state
 
 
+class LeaksALittleInFloat16(_Leaks):
+    """Less than four roundings of the sums that stand at the end."""
+
+    def where(self, x: Tensor) -> Tensor:
+        return torch.tensor(x.dtype == torch.float16)
+
+
+class LeaksAtMultiplesOf61(_Leaks):
+    def where(self, x: Tensor) -> Tensor:
+        return torch.tensor(x.shape[1] % 61 == 0)
+
+
+class OfTheMemory(Sums):
+    """The step gives half as much again where its input lies strided in memory."""
+
+    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
+        y, state = super().step(x, state, t)
+        return y if x.is_contiguous() else 1.5 * y, state
+
+
+class EqualRowsSeeEachOther(Sums):
+    def forward(self, x: Tensor) -> Tensor:
+        same = (x[:, None] == x).all(-1).all(-1).sum(1)
+        return super().forward(x) * same[:, None, None]
+
+
+class NaNReachesOtherRows(Sums):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + 0 * x.sum()
+
+
 CAUGHT: dict[type[Sums], str] = {
     LeaksWhereATokenRepeats: "fed",
     LeaksAtZeros: "fed",
@@ -201,6 +232,11 @@ CAUGHT: dict[type[Sums], str] = {
     HidesAtRareTokens: "fed",
     GarbageInSomeChannels: "formats",
     GarbageWhereItChooses: "formats",
+    LeaksALittleInFloat16: "causal",
+    LeaksAtMultiplesOf61: "fed",
+    OfTheMemory: "alone",
+    EqualRowsSeeEachOther: "alone",
+    NaNReachesOtherRows: "NaN",
 }
 """A law that catches each."""
 

@@ -91,10 +91,10 @@ def _finite_run(
 
 @torch.no_grad()
 def nan_is_seen(mixer: Mixer) -> None:
-    """NaN in a token comes out as NaN at that token, in both forms."""
+    """NaN in a token comes out as NaN at that token, and in no other row, in both forms."""
     # the first token, one inside the first chunk of 64, one in the next chunk
     places = (0, 40, 65)
-    x = tools.inputs(mixer, 3, 66)
+    x = tools.inputs(mixer, 4, 66)
     for row, place in enumerate(places):
         x[row, place] = float("nan")
     for form, y in (("forward", mixer(x)), ("step", tools.stream(mixer, x)[0])):
@@ -103,6 +103,7 @@ def nan_is_seen(mixer: Mixer) -> None:
                 y[row, place].isnan().any(),
                 f"NaN in token {place} is hidden: the output of {form} there is finite",
             )
+        tools.demand(y[-1].isfinite().all(), f"NaN in a row reaches outputs of {form} in others")
 
 
 @torch.no_grad()

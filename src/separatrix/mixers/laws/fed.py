@@ -23,9 +23,9 @@ from separatrix.mixers.laws.monotone import moves_at
 
 SEQUENCES = ((4, 180, 200), (1, 1110, 1250))
 """Rows on which forms are compared, and from how many to how many tokens they have."""
-EVERY = 40
-"""Every length below is compared."""
-LENGTHS = ((41, 200, 6), (201, 599, 8), (600, 1100, 2))
+EVERY = 70
+"""Every length below is compared, so all remainders of a chunk of 64."""
+LENGTHS = ((70, 200, 6), (201, 599, 8), (600, 1100, 2))
 """Further lengths: from, to, how many are drawn."""
 CUTS = 6
 AFTER = 8

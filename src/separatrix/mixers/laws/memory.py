@@ -157,8 +157,8 @@ AFTER = 20
 @torch.no_grad()
 def nothing_is_kept(mixer: Mixer) -> None:
     """Two sequences in turn give what each gives by itself; calling changes no weight, buffer or
-    random number; and outputs do not depend on what was called before, or on whether gradients are
-    taken.
+    random number; and outputs do not depend on what was called before, on how the input lies in
+    memory, on equal rows, or on whether gradients are taken.
     """
     x = tools.inputs(mixer, 2, ALONE, seed=61)
     alone, _ = tools.stream(copy.deepcopy(mixer), x)
@@ -204,6 +204,15 @@ def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
     few, then = x[:, :AFTER], steps[:, :AFTER]
     mixer(tools.inputs(mixer, 3, 40, seed=63))
     tools.close(tools.stream(mixer, few)[0], then, "outputs of step, called again,")
+    for what, times, given in (("strided", 1, _strided), ("repeated", 2, _repeated)):
+        what = f"of {what} inputs and of others"
+        found = mixer(given(x))
+        tools.close(found, y.repeat_interleave(times, 0), f"outputs of forward {what}")
+        state = mixer.init_state(len(x) * times)
+        for t in range(AFTER):
+            found, state = mixer.step(given(x[:, t]), state, t)
+            wanted = then[:, t].repeat_interleave(times, 0)
+            tools.close(found, wanted, f"outputs of step {what}")
     with torch.inference_mode():
         tools.close(mixer(x.clone()), y, "outputs of forward in inference mode and outside of it")
     with torch.enable_grad(), apart(7):
@@ -211,6 +220,16 @@ def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
         tools.close(found, y, "outputs of forward with and without gradients")
         found, _ = tools.stream(mixer, few.clone().requires_grad_())
         tools.close(found, then, "outputs of step with and without gradients")
+
+
+def _strided(x: Tensor) -> Tensor:
+    """The same numbers, between others in memory."""
+    return torch.stack([x, x], -1)[..., 0]
+
+
+def _repeated(x: Tensor) -> Tensor:
+    """Every row twice."""
+    return x.repeat_interleave(2, 0)
 
 
 STEPS = 140

@@ -183,8 +183,8 @@ def agree(
 
 ROUNDING = 1e-12
 ULPS = 4
-"""A change of the future may move earlier outputs by so much of the largest, or so many roundings
-of the format: what the rounding of a transform over the whole sequence does.
+"""A change of the future may move earlier outputs by so much of their token's largest, or so many
+roundings of the format, or of the inputs: what a transform over the whole sequence rounds.
 """
 ROWS = 16
 """Changes that are tried in one call."""
@@ -213,7 +213,9 @@ def keeps_past(
         gap = (y[:, :cut] - z[:, :cut]).double().abs().amax((0, 2))
         # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
         fine = not (y.isfinite().all() and z.isfinite().all())
-        if fine or (gap <= max(ROUNDING, ULPS * eps) * largest([y, z])).all():
+        # of the token, not of all: sums over tokens grow, and would hide what the first ones see
+        scale = torch.cat([y, z])[:, :cut].double().abs().amax((0, 2))
+        if fine or (gap <= max(ROUNDING, ULPS * eps) * scale).all():
             continue
         # a quotient of two numbers near 0 magnifies what a product rounds otherwise
         noise = normal(ROWS, *x.shape[1:], seed=cut).to(x.dtype)
