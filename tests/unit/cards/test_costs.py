@@ -215,11 +215,23 @@ def test_quantised_weights_by_hand() -> None:
     blocks = [{"quant_method": "fp8", "weight_block_size": of} for of in ([0, 128], [128], "128")]
     for strange in (
         *({"quant_method": "gptq", "bits": "4"}, {"quant_method": "gptq"}, {}, []),
+        *({"quant_method": "gptq", "bits": 4, "group_size": of} for of in (0, 128.0, "128", True)),
+        *({"quant_method": "fp8", "ignore": of} for of in ("lm_head", {}, 3, True)),
         *blocks,
     ):
         known = from_config(config | {"quantization_config": strange}).weights
         assert known is not None
         assert known.stored is None
+    flash = PRESETS["deepseek-v4-flash"]["config"]
+    narrow, wide = (from_config(flash | {"expert_dtype": of}).weights for of in ("fp4", "fp8"))
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.bits is not None
+    assert wide.bits == narrow.bits._replace(experts=narrow.bits.mlps)
+    for strange in ("int3", 4, True, ["fp4"]):
+        known = from_config(flash | {"expert_dtype": strange}).weights
+        assert known is not None
+        assert known.bits is None
 
 
 def test_quantised_releases_are_as_large_as_published() -> None:

@@ -251,15 +251,20 @@ def _bits(fields: Fields, layers: int) -> Bits | None:
     narrow = _narrow(said)
     if narrow is None:
         return None
-    kept = [str(each) for key in KEPT for each in json_list(said.get(key)) or []]
+    lists = [json_list(said[key]) for key in KEPT if said.get(key) is not None]
+    # DeepSeek-V4's experts are narrower than the rest
+    expert = fields.value("expert_dtype")
+    named = str(expert).lower()
+    apart = narrow if expert is None or named in _EIGHT else _FOUR.get(named)
+    if None in lists or apart is None:
+        return None
+    kept = [str(each) for names in lists for each in names or []]
     # MXFP4 is of experts alone
     experts = said.get("quant_method") == "mxfp4"
     maps, mlps = (
         narrow + (own - narrow) * (1 if experts else _left(kept, part, layers))
         for part in (_ATTENTION, _SHARED_EXPERT)
     )
-    # DeepSeek-V4's experts are narrower than the rest
-    apart = _FOUR.get(str(fields.value("expert_dtype")).lower(), narrow)
     return Bits(maps, mlps, apart, own)
 
 
@@ -322,10 +327,12 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
 
 
 def _grouped(bits: Any, group: Any, scale: int = 16) -> Fraction | None:
-    """Weights of so many bits with a scale for each group."""
+    """Weights of so many bits with a scale for each group; None and -1: of a whole row."""
     if type(bits) is not int or not 1 <= bits <= 16:
         return None
-    return bits + (Fraction(scale, group) if type(group) is int and group > 0 else Fraction(0))
+    if group is None or group == -1:
+        return Fraction(bits)
+    return bits + Fraction(scale, group) if type(group) is int and group > 0 else None
 
 
 def _mlps(
