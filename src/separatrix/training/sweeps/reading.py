@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from separatrix.core.errors import SeparatrixError, StoreError, UnknownNameError, first_line
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.core.evidence.records import SOLVED
-from separatrix.training.sweeps.database import Database
+from separatrix.training.sweeps.database import Database, damaged
 from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES, seals
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ BROKEN = (
     " AND digest IS NOT digest(key, specification, status, version, outcome)"
 )
 """Of a damaged run."""
+_EVERY = "replaced = 0"
+_SCANNED = "runs NOT INDEXED"
+"""An index may still have what a row has lost."""
 LISTED = "replaced = 0 AND key IN (SELECT value FROM json_each(?))"
 UNCOUNTED = (
     "runs that code before 0.1.0 ended have no counts of single answers, and are not read; another"
@@ -145,7 +148,7 @@ class Reading:
         *,
         sort: str = "",
         limit: int = 0,
-        where: str = "replaced = 0",
+        where: str = _EVERY,
         values: Sequence[object] = (),
         around: str = "{}",
     ) -> list[Any]:
@@ -157,7 +160,10 @@ class Reading:
             raise UnknownNameError.of("status", status, (*STATUSES, DAMAGED))
         if name and name not in SORTS:
             raise UnknownNameError.of("order", name, SORTS)
-        broken = f"WITH broken AS MATERIALIZED (SELECT id FROM runs WHERE {where} AND {BROKEN})"
+        scanned = _SCANNED if where == _EVERY else "runs"
+        broken = (
+            f"WITH broken AS MATERIALIZED (SELECT id FROM {scanned} WHERE {where} AND {BROKEN})"
+        )
         every = [*values, *values]
         source, order = "runs", "runs.id"
         if sweep is not None:
@@ -323,8 +329,11 @@ class Reading:
 
         A changed number breaks its seal. Where it takes only a moment, texts are looked at, too.
         """
-        with self._database.reading() as connection:
-            return _shown(connection, sweep, keys)
+        try:
+            with self._database.reading() as connection:
+                return _shown(connection, sweep, keys)
+        except (ValueError, TypeError, IndexError) as error:
+            raise damaged(self._database.path, "an index holds what is no number") from error
 
 
 def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
@@ -343,9 +352,11 @@ def _shown(
     values = (sweep,) if keys is None else (sweep, json.dumps(keys))
     (text,) = connection.execute(f"SELECT group_concat(run) FROM ({asked})", values).fetchone()
     members = np.fromstring(text or "", np.int64, sep=",")
+    if not len(members):
+        return [], set()
     broken: list[int] = []
     if len(members) <= HASHED:
-        query = f"SELECT id FROM runs WHERE replaced = 0 AND {BROKEN}"
+        query = f"SELECT id FROM {_SCANNED} WHERE {_EVERY} AND {BROKEN}"
         broken = [number for (number,) in connection.execute(query)]
     order = np.argsort(members)
     words = " ".join(f"WHEN '{word}' THEN {place}" for place, word in enumerate(STATUSES))

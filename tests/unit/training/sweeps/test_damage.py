@@ -127,16 +127,10 @@ def test_what_summaries_are_made_of_is_sealed(path: Path) -> None:
     from separatrix.training.sweeps.statistics import summary
 
     assert summary("a", path).count("done") == 2
-    with sqlite3.connect(path) as connection:
-        page, size = connection.execute(
-            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master"
-            " WHERE name = 'shown'"
-        ).fetchone()
-    connection.close()
+    begin, end = page_of(path, "shown")
     data = path.read_bytes()
     # the number 2,000 as the index holds it: two bytes
-    at = data.index((2000).to_bytes(2), (page - 1) * size)
-    assert at < page * size
+    at = data.index((2000).to_bytes(2), begin, end)
     path.write_bytes(data[:at] + (1999).to_bytes(2) + data[at + 2 :])
     found = summary("a", path)
     assert (found.count("done"), found.count("damaged"), len(found.damaged)) == (1, 1, 1)
@@ -173,3 +167,48 @@ def test_a_store_of_an_earlier_version_is_named(path: Path) -> None:
         with pytest.raises(StoreError, match=f"{UPGRADES}, .*runs upgrade"):
             opened(path)
     assert path.read_bytes() == before
+
+
+def page_of(path: Path, name: str) -> tuple[int, int]:
+    """Where the first page of a table or an index begins in the file, and ends."""
+    with sqlite3.connect(path) as connection:
+        page, size = connection.execute(
+            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master"
+            " WHERE name = ?",
+            (name,),
+        ).fetchone()
+    connection.close()
+    return (page - 1) * size, page * size
+
+
+def test_a_key_that_its_index_still_has_is_hashed_as_the_row_has_it(path: Path) -> None:
+    key = BOTH.keys[0]
+    wrong = ("0" if key[0] != "0" else "1") + key[1:]
+    begin, end = page_of(path, "runs")
+    data = path.read_bytes()
+    at = data.index(key.encode(), begin, end)
+    path.write_bytes(data[:at] + wrong.encode() + data[at + len(key) :])
+    with Store.read(path) as store:
+        found = {row.key: row.status for row in store.rows("a")}
+        assert found == {wrong: "damaged", BOTH.keys[1]: "done"}
+        assert store.counts("a") == {"done": 1, "damaged": 1}
+
+
+def test_an_index_that_holds_no_numbers_is_named(path: Path) -> None:
+    """Types of numbers of two bytes, each in turn made that of a text of as many."""
+    begin, end = page_of(path, "shown")
+    data, said = path.read_bytes(), list[str]()
+    for at in range(begin, end):
+        if data[at] == 2:
+            path.write_bytes(data[:at] + bytes([13 + 2 * 2]) + data[at + 1 :])
+            try:
+                with Store.read(path) as store:
+                    store.shown("a")
+            except StoreError as error:
+                said.append(str(error))
+    assert any("an index holds what is no number" in text for text in said)
+
+
+def test_a_sweep_without_runs_shows_none(path: Path) -> None:
+    with Store.read(path) as store:
+        assert store.shown("b") == ([], set())
