@@ -145,6 +145,9 @@ class Database:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         _check_version(self.path, application, version)
+        # SQLite takes what a cut-off page lacks for zeros
+        if self.file.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0]:
+            raise damaged(self.path, "it is cut off within a page")
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         for kind, name in PARTS:
             if name not in there:

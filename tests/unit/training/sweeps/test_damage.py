@@ -212,3 +212,9 @@ def test_an_index_that_holds_no_numbers_is_named(path: Path) -> None:
 def test_a_sweep_without_runs_shows_none(path: Path) -> None:
     with Store.read(path) as store:
         assert store.shown("b") == ([], set())
+
+
+def test_a_store_cut_off_within_its_last_page_is_named(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(StoreError, match="cut off"):
+        Store.read(path)
