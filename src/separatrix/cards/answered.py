@@ -212,6 +212,8 @@ def read_results(folder: Path) -> list[Answered]:
     found = [_own(path) for path in sorted(folder.rglob(OWN))]
     for path in sorted(folder.rglob("results_*.json")):
         found += _of_harness(path)
+    if not folder.is_dir():
+        raise EvidenceError(f"{folder}: no such folder")
     if not found:
         raise EvidenceError(
             f"{folder}: no results in it: neither {OWN}, which `task NAME evaluate FOLDER --out"

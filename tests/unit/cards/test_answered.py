@@ -97,6 +97,8 @@ def test_the_ceiling_stands_beside_the_accuracy() -> None:
 def test_results_that_cannot_be_counted_are_refused(tmp_path: Path, changed: Any) -> None:
     with pytest.raises(EvidenceError, match=r"results_1\.json|no results"):
         read_results(harness(tmp_path, **changed))
+    with pytest.raises(EvidenceError, match="none: no such folder"):
+        read_results(tmp_path / "none")
 
 
 @pytest.mark.parametrize("changed", [{"right": 41}, {"sha256": "0"}, {"config": None}])

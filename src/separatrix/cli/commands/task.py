@@ -145,7 +145,7 @@ def _export(text: str, asked: Asked) -> Told:
     if asked.format is None or asked.out is None:
         raise SpecError(
             "an export needs --format and --out. For example: separatrix task"
-            f" {text} export --format hf --out {text.partition(':')[0]}/"
+            f" {text}{':easy' * (':' not in text)} export --format hf --out exported/"
         )
     if asked.tokens is not None:
         return _fitted(text, asked)
@@ -253,7 +253,7 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
             asks = [parse_any_task(text) for text in _ladder(name, asked.n)]
         shots = _rows(asked.rows or [])
         if shots.keys() - {"train"}:
-            raise SpecError("evaluate takes --rows train=4: solved questions that stand first")
+            raise SpecError("evaluate takes --rows train=4 (shown solved), --number 20 (asked)")
         return evaluate(folder, asks, asked, shots.get("train"))
     if not holds_model(folder):
         raise SpecError(

@@ -23,7 +23,7 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 
 _LIBRARIES = (
     str(Path(__file__).resolve().parents[3]),
-    *(str(Path(library.__file__ or "").resolve().parent) for library in (torch, jaxtyping)),
+    *(str(Path(one.__file__ or "").resolve().parent) for one in (torch, jaxtyping, importlib)),
 )
 
 

@@ -97,7 +97,7 @@ def check_names(
             raise UnknownNameError.of("size", name, known, where=f" of task '{task}'")
     for name in needed:
         if name not in sizes:
-            raise SizeError(f"{task}: the size {name} is missing; sizes are {usage}")
+            raise SizeError(f"{task}: the size {name} is missing; sizes: {usage}; or {task}:easy")
 
 
 def require(task: str, name: str, value: Any, low: int, high: int, *, drawn: int = 0) -> int:

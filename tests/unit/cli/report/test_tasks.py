@@ -84,6 +84,8 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
     ("arguments", "message"),
     [
         (("task", "eva", "sample"), "the size n is missing"),
+        (("task", "eva", "export"), "task eva:easy export --format hf --out exported/"),
+        (("task", "eva", "export", "--format=hf", "--out=x"), "; or eva:easy"),
         (("task", "eva", "sample", "--V"), "No such option: --V; sizes stand in the text"),
         (("task", "eva", "sample", "8"), "takes no more words"),
         (("task", "eva:n=8,n=9", "sample"), "given twice"),

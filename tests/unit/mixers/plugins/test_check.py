@@ -442,7 +442,7 @@ _PICKY = LAWFUL.replace(
             ["mine:MyMixer"],
             "ZeroDivisionError: division by zero (mine.py:1)",
         ),
-        ("def f(:", ["mine:MyMixer"], "importing mine raises SyntaxError"),
+        ("def f(:", ["mine:MyMixer"], "raises SyntaxError: invalid syntax (mine.py, line 1)\n"),
         (
             "raise SystemExit(3)",
             ["mine:MyMixer"],
