@@ -45,6 +45,15 @@ _WEIGHED = "_logprob"
 """How the harness's tasks end that weigh the right answer of NAME, behind as many questions."""
 _MOST = 1 << 26
 """Bytes of a file of results."""
+_MEANT = {
+    "proved": "of the stack in the model's config.json and the task with a token for each value,"
+    " for any weights",
+    "level": "what the best rule known reaches that does not solve the task",
+    "above": "accuracy less level, in points",
+    "credit": "the share that is right of what is asked for",
+    "log p": "of the right answer, in nats",
+}
+"""What columns mean whose names do not say it."""
 _COLOURS = {"FAILS": FAILS, "SOLVABLE": SOLVES}
 
 
@@ -116,6 +125,7 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
     for row in rows:
         groups.setdefault((*_named(row), row["manner"]), []).append(row)
     parts: list[Line | Table] = []
+    shown: set[str] = set()
     for (model, name, manner), own in groups.items():
         sizes = [row["task"].partition(":")[2].split(",") for row in own]
         alike = [size for size in sizes[0] if all(size in of for of in sizes)]
@@ -124,18 +134,13 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
         for of, cell in zip(sizes, cells, strict=True):
             cell[""] = " ".join(size for size in of if size not in alike)
         columns = [name for name in cells[0] if any(cell[name] for cell in cells)]
+        shown.update(columns)
         parts.append(Table([[cell[name] or "-" for name in columns] for cell in cells], columns))
     failing = {row["task"]: row["proved"] for row in rows if _proved(row).startswith("FAILS")}
     parts += [Line(f"{task}: {said['statement']}") for task, said in failing.items()]
     parts += map(Line, notes)
-    parts.append(
-        Line(
-            "proved: of the stack in the model's config.json and the task with a token for each"
-            " value, for any weights; level: what the best rule known reaches that does not solve"
-            " the task; above: accuracy less level, in points; credit: the share that is right of"
-            " what is asked for; log p: of the right answer, in nats. Accuracies are measured."
-        )
-    )
+    meant = "; ".join(f"{name}: {text}" for name, text in _MEANT.items() if name in shown)
+    parts.append(Line(f"{meant}{'. ' * bool(meant)}Accuracies are measured."))
     return Document(*parts)
 
 
@@ -145,13 +150,13 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     low, high = ends(*row["interval"])
     return {
         "": "",
-        "tokens": "-" if row["tokens"] is None else f"{row['tokens']:,}",
-        "proved": _proved(row) or "-",
+        "tokens": "" if row["tokens"] is None else f"{row['tokens']:,}",
+        "proved": _proved(row),
         "chance": guessed(Fraction(row["chance"])),
-        "level": "-" if best is None else guessed(Fraction(best)),
+        "level": "" if best is None else guessed(Fraction(best)),
         "accuracy": f"{accuracy(row['right'], row['total'])} of {row['total']:,}",
         "95 % interval": f"{low} to {high}",
-        "above": "-" if best is None else f"{100 * row['above_level']:+.1f}",
+        "above": "" if best is None else f"{100 * row['above_level']:+.1f}",
         "credit": "" if credit in (None, row["right"] / row["total"]) else f"{credit:.3f}",
         "log p": "" if weight is None else f"{weight:.2f}",
     }

@@ -120,6 +120,13 @@ def test_tasks_in_words_have_no_place_on_the_axis() -> None:
     assert drawing([words.to_json()]) is None
 
 
+def test_columns_with_nothing_in_them_are_neither_shown_nor_explained() -> None:
+    """No level is known of the task, and neither credit nor log-probability was asked for."""
+    row = Answered(parse_any_task("eva:n=8,V=16"), "m", None, "asked", 1, 3).to_json()
+    shown = document([row]).text(200)
+    assert not [name for name in ("proved", "level", "above", "credit", "log p") if name in shown]
+
+
 def weighed(**scores: Any) -> dict[str, Any]:
     """Results of NAME and of NAME_logprob beside each other."""
     names = ("separatrix_eva", "separatrix_eva_logprob")
@@ -138,6 +145,7 @@ def test_the_log_probability_stands_beside_the_answers(tmp_path: Path) -> None:
     assert found.log_probability == -3
     shown = document([found.to_json()]).text(100)
     assert "-3.00" in shown
+    assert "credit: " in shown
     assert "0.750" in shown
 
 
