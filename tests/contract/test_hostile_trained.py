@@ -394,3 +394,33 @@ def test_two_seeds_are_no_one_model(folder: Path, capsys: pytest.CaptureFixture[
 def test_what_a_hash_holds(folder: Path) -> None:
     body = json.loads((folder / "training.json").read_text())["body"]
     assert json.loads((folder / "training.json").read_text()) == enveloped("training", body)
+
+
+@pytest.mark.parametrize(
+    "words", [{"dtype": "bfloat16"}, {"transformers_weights": ".other.safetensors"}]
+)
+def test_words_for_transformers_without_the_type_of_a_model(
+    words: dict[str, str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`SeparatrixForCausalLM.from_pretrained` follows them all the same."""
+    path = folder / "config.json"
+    data = json.loads(path.read_text())
+    own = {k: v for k, v in data.items() if k not in ("model_type", "architectures", "dtype")}
+    # as earlier versions wrote it
+    path.write_text(json.dumps(own))
+    assert verify_path(folder)
+    path.write_text(json.dumps(own | words))
+    assert "config.json: edited" in refusal(capsys, (1,), "verify", str(folder))
+
+
+def test_a_certificate_beside_a_model_hides_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beside = folder / "certificate.json"
+    words = ["--task", "eva:n=4,V=8", "--method", "wrong_answer", "--out", str(beside)]
+    assert run(["refute", str(folder), *words]) == 0
+    assert [one.record.kind for one in verify_path(folder)] == ["measurement", "certificate"]
+    capsys.readouterr()
+    set_record(folder, lambda record: replace(record, correct=(record.correct[0] + 1,)))
+    assert verify_path(beside)
+    assert "measurement" in refusal(capsys, (1,), "verify", str(folder))

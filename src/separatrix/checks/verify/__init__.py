@@ -7,6 +7,7 @@ training.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from separatrix.models.stored.trained import is_trained, read_stored
 
 Progress = Callable[[int, int], None]
 FILES = ("evidence.json", "construction.json", "certificate.json")
-"""Files that a folder of evidence may have, one of them."""
+"""Files that a folder of evidence may have; whichever it has are checked."""
 _HASHED = "its fields match its content hash"
 
 
@@ -97,14 +98,20 @@ def _check(record: Evidence, folder: Path) -> list[str]:
 def verify_path(
     path: Path, *, progress: Progress | None = None, budget: float = 1.0
 ) -> list[Checked]:
-    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them or a
-    trained model, within a budget as `verify` has it, for the whole file. Raises EvidenceError,
+    """Checks a record file, a bundle (evidence.json), or a folder: all of them that it holds, and
+    its trained model, within a budget as `verify` has it, for each file. Raises EvidenceError,
     naming the record.
     """
     check_budget(budget)
-    if _holds_model(path):
-        return [_verified_folder(path, budget)]
-    path = _file(path)
+    # whatever stands beside a model, it is the model that a folder is taken for
+    trained = _holds_model(path)
+    checked = [_verified_folder(path, budget)] if trained else []
+    for file in _evidence_in(path) if trained else _files(path):
+        checked += _verified_file(file, progress, budget)
+    return checked
+
+
+def _verified_file(path: Path, progress: Progress | None, budget: float) -> list[Checked]:
     file_cost(path.stat().st_size).within(budget)
     data = read_json(path)
     if not isinstance(data, dict) or data.get("kind") != "bundle":
@@ -138,7 +145,7 @@ def verify_path(
 def _holds_model(path: Path) -> bool:
     """Whether a path is a folder that `separatrix train` has written."""
     try:
-        return path.is_dir() and is_trained(path) and not any((path / f).exists() for f in FILES)
+        return path.is_dir() and is_trained(path)
     except (OSError, ValueError):
         # what is no path, or cannot be looked at, is told of as any other
         return False
@@ -153,27 +160,31 @@ def _verified_folder(folder: Path, budget: float) -> Checked:
         return Checked(stored.record, (_HASHED, *verify_trained(stored)))
 
 
-def _file(path: Path) -> Path:
-    """The file of evidence that a path names. Raises EvidenceError where there is none."""
+def _evidence_in(folder: Path) -> list[Path]:
+    """The files of evidence in a folder; links and pipes of their names, too."""
+    return [folder / name for name in FILES if os.path.lexists(folder / name)]
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of evidence that a path names. Raises EvidenceError where there is none."""
     try:
-        if path.is_dir():
-            found = [path / name for name in FILES if (path / name).is_file()]
-            if not found:
-                raise EvidenceError(
-                    f"{path}: a folder without {', '.join(FILES)}, and none that `separatrix train`"
-                    " has written"
-                )
-            path = found[0]
-        if not stat.S_ISREG(path.stat().st_mode):
-            # a pipe or a device may never end
-            raise EvidenceError(f"{path}: a device or a pipe, and no file")
+        found = _evidence_in(path) if path.is_dir() else [path]
+        if not found:
+            raise EvidenceError(
+                f"{path}: a folder without {', '.join(FILES)}, and none that `separatrix train` has"
+                " written"
+            )
+        for file in found:
+            if not stat.S_ISREG(file.stat().st_mode):
+                # a pipe or a device may never end
+                raise EvidenceError(f"{file}: a device or a pipe, and no file")
     except FileNotFoundError:
         raise EvidenceError(f"{path}: there is no such file or folder") from None
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise EvidenceError(f"{str(path)!r} is no path: {error}") from None
-    return path
+    return found
 
 
 @contextmanager

@@ -153,7 +153,7 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_a_further_file_is_refused(folder: Path, name: str) -> None:
     verify_path(folder)
-    for harmless in ("README.md", ".gitattributes", "certificate.json"):
+    for harmless in ("README.md", ".gitattributes"):
         (folder / harmless).write_text("a note")
     verify_path(folder)
     (folder / name).write_text(FILES[name])
@@ -205,4 +205,12 @@ def test_a_description_that_is_no_plain_file_is_refused(folder: Path) -> None:
     path.unlink()
     path.write_bytes(b"\xff" + kept)
     with pytest.raises(EvidenceError, match="not a text file"):
+        verify_path(folder)
+
+
+@pytest.mark.parametrize("name", ["evidence.json", "certificate.json"])
+def test_evidence_beside_a_construction_hides_nothing(folder: Path, name: str) -> None:
+    (folder / name).write_bytes((folder / "construction.json").read_bytes())
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(CheckFailed):
         verify_path(folder)
