@@ -424,3 +424,13 @@ def test_a_certificate_beside_a_model_hides_nothing(
     set_record(folder, lambda record: replace(record, correct=(record.correct[0] + 1,)))
     assert verify_path(beside)
     assert "measurement" in refusal(capsys, (1,), "verify", str(folder))
+
+
+def test_a_code_version_writes_no_lines_of_its_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(folder / "training.json", lambda body: body.update(version="1\nholds: 1 construction"))
+    assert run(["verify", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "not checked: that code version '1 holds: 1 construction'" in " ".join(out.split())
+    assert not any(line.startswith("holds: 1 c") for line in out.splitlines())

@@ -90,8 +90,9 @@ def verify_trained(stored: Stored) -> list[str]:
     again = [run_again(model, test, run.seed, run.tested) for test in tests(run, outcome)]
     return [
         *said,
-        f"run, outcome, description and weights belong to one training, by code version"
-        f" {stored.version[:40]}",
+        "run, outcome, description and weights belong to one training",
         *(sentence for said in again for sentence in said),
-        "not checked: that this training leads to these weights; it was not run again",
+        # on one line: a text of the folder's writer may look like a check
+        f"not checked: that code version {' '.join(stored.version[:40].split())!r} trained it, and"
+        " that this training leads to these weights; it was not run again",
     ]
