@@ -72,7 +72,10 @@ def why_open(architecture: Architecture, task: Task) -> Words:
         more = ", and tokens see later ones (causal=false)"
         return lack("theorems here are about causal attention", more)
     if not architecture.owned:
-        more = " for it: it reads another's, full or a window at least as long, before it"
+        more = (
+            " for it, or tokens that none chooses: it reads another's, full or a window at least as"
+            " long, or what a dsa layer chose, no more than its own topk, before it"
+        )
         return lack("a layer reads a cache that no layer keeps", more)
     # a window that sees the whole prompt is full attention
     seen = architecture.within(task.length + 1)

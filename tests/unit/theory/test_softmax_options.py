@@ -91,13 +91,19 @@ def test_a_layer_that_reads_the_cache_of_another_is_a_second_one(stack: str, key
         ("window(size=8) + reused", False),
         ("full + reused_window(size=8)", False),
         ("window(size=2) + reused_window(size=2000)", False),
+        ("dsa(topk=4) + dsa_shared(topk=4)", True),
+        ("dsa_shared", False),
+        ("full + dsa_shared", False),
+        ("dsa(topk=4) + dsa_shared(topk=1)", False),
     ],
 )
 def test_a_cache_that_nobody_keeps_is_not_counted_as_none(stack: str, owned: bool) -> None:
     """What is read of it is in no sum of bits: of `full + reused_window` Theorem III said that it
-    fails from n = 76 on, as if the window held nothing.
+    fails from n = 76 on, as if the window held nothing; of `dsa_shared`, whose tokens no indexer
+    chooses, from n = 36 on.
     """
-    found = Architecture.parse(f"{stack} @ heads=1, head_dim=4, p8")
+    latent = ", latent=4" * ("dsa" in stack)
+    found = Architecture.parse(f"{stack} @ heads=1, head_dim=4, p8{latent}")
     assert found.owned is owned
     task = SeqComp(L=2, m=62, branching=(1,))
     assert (judge(found, task)[0].theorem == "none") is not owned

@@ -25,7 +25,7 @@ from separatrix.stacks.mechanisms import MECHANISMS as MECHANISMS
 from separatrix.stacks.mechanisms import Full, check_size_names
 from separatrix.stacks.mechanisms import Mechanism as Mechanism
 from separatrix.stacks.mechanisms import mechanism as mechanism
-from separatrix.stacks.mechanisms.base import POSITIONS
+from separatrix.stacks.mechanisms.base import LARGEST_SIZE, POSITIONS
 
 Place = tuple[int, int]
 """Index of a layer, and of a kind of heads in it."""
@@ -191,20 +191,28 @@ class Architecture:
     @cached_property
     def owned(self) -> bool:
         """Whether each layer that reads the cache of an earlier one has one that keeps as much: a
-        full layer, or a window no shorter than its own. Else nobody counts what it reads.
+        full layer, or a window no shorter than its own; and each that reads what an earlier
+        indexer chose has one that chooses no more. Else nobody counts what it reads.
         """
         kinds, which = self._kinds
-        if not any(part.name.startswith("reused") for layer in kinds for part in layer):
+        reads = ("reused", "reused_window", "dsa_shared")
+        if not any(part.name in reads for layer in kinds for part in layer):
             return True
-        full, window = False, 0
+        full, window, chosen = False, 0, LARGEST_SIZE + 1
         for layer in (kinds[number] for number in which):
             sizes = dict[str, int]()
             for part in layer:
                 sizes[part.name] = max(sizes.get(part.name, 0), part.sizes().get("size", 0))
-            if ("reused" in sizes and not full) or sizes.get("reused_window", 0) > window:
+            fewest = min(
+                (part.sizes()["topk"] for part in layer if part.name == "dsa_shared"),
+                default=LARGEST_SIZE + 1,
+            )
+            kept = (full or "reused" not in sizes) and sizes.get("reused_window", 0) <= window
+            if not kept or fewest < chosen:
                 return False
             full = full or any(p.group == "full" and p.name != "reused" for p in layer)
             window = max(window, sizes.get("window", 0))
+            chosen = min([chosen, *(p.sizes()["topk"] for p in layer if p.name == "dsa")])
         return True
 
     @property
