@@ -426,6 +426,13 @@ def test_a_certificate_beside_a_model_hides_nothing(
     assert "measurement" in refusal(capsys, (1,), "verify", str(folder))
 
 
+def test_a_pipe_beside_a_model_is_not_waited_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(folder / "certificate.json")
+    assert "certificate.json: a device or a pipe" in refusal(capsys, (2,), "verify", str(folder))
+
+
 def test_a_code_version_writes_no_lines_of_its_own(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,7 +106,7 @@ def verify_path(
     # whatever stands beside a model, it is the model that a folder is taken for
     trained = _holds_model(path)
     checked = [_verified_folder(path, budget)] if trained else []
-    for file in _evidence_in(path) if trained else _files(path):
+    for file in _files(path, trained):
         checked += _verified_file(file, progress, budget)
     return checked
 
@@ -160,16 +160,14 @@ def _verified_folder(folder: Path, budget: float) -> Checked:
         return Checked(stored.record, (_HASHED, *verify_trained(stored)))
 
 
-def _evidence_in(folder: Path) -> list[Path]:
-    """The files of evidence in a folder; links and pipes of their names, too."""
-    return [folder / name for name in FILES if os.path.lexists(folder / name)]
-
-
-def _files(path: Path) -> list[Path]:
-    """The files of evidence that a path names. Raises EvidenceError where there is none."""
+def _files(path: Path, trained: bool) -> list[Path]:
+    """The files of evidence that a path names, links and pipes of their names, too. Raises
+    EvidenceError for these, and without any where nothing was trained.
+    """
     try:
-        found = _evidence_in(path) if path.is_dir() else [path]
-        if not found:
+        inside = [path / name for name in FILES if os.path.lexists(path / name)]
+        found = inside if path.is_dir() else [path]
+        if not found and not trained:
             raise EvidenceError(
                 f"{path}: a folder without {', '.join(FILES)}, and none that `separatrix train` has"
                 " written"
