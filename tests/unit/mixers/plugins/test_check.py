@@ -381,7 +381,7 @@ def test_what_does_not_say_that_it_chooses_may_not(monkeypatch: pytest.MonkeyPat
     made, _ = find("nsa")
     monkeypatch.setattr(type(made), "chooses", False)
     # the ranks of two selected blocks that share one compressed block differ by 5e-11
-    with pytest.raises(LawBroken, match="forward in float32 and float64 differ by"):
+    with pytest.raises(LawBroken, match="float32 and float64 differ"):
         LAWS["formats"](made)
 
 
@@ -442,7 +442,7 @@ _PICKY = LAWFUL.replace(
             ["mine:MyMixer"],
             "ZeroDivisionError: division by zero (mine.py:1)",
         ),
-        ("def f(:", ["mine:MyMixer"], "raises SyntaxError: invalid syntax (mine.py, line 1)\n"),
+        ("def f(:", ["mine:MyMixer"], "SyntaxError: invalid syntax (mine.py, line 1)\n"),
         (
             "raise SystemExit(3)",
             ["mine:MyMixer"],

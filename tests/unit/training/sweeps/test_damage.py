@@ -206,7 +206,7 @@ def test_an_index_that_holds_no_numbers_is_named(path: Path) -> None:
                     store.shown("a")
             except StoreError as error:
                 said.append(str(error))
-    assert any("an index holds what is no number" in text for text in said)
+    assert any("index holds" in text for text in said)
 
 
 def test_a_sweep_without_runs_shows_none(path: Path) -> None:
