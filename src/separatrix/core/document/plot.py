@@ -69,6 +69,7 @@ class Dot(NamedTuple):
     told: str = ""
     shape: str = "circle"
     size: float = 4.4
+    hollow: bool = False
 
 
 class Words(NamedTuple):
@@ -291,7 +292,8 @@ def _mark(mark: Mark, place: Callable[[float, float], tuple[float, float]]) -> s
 
 def _dot(dot: Dot, a: float, b: float) -> str:
     r = dot.size
-    look = f'fill="{dot.colour}" stroke="{dot.colour}" stroke-width="1.5"'
+    fill = PAGE if dot.hollow else dot.colour
+    look = f'fill="{fill}" stroke="{dot.colour}" stroke-width="1.5"'
     path = {
         "triangle": f"M{a - r:.1f},{b - r:.1f}L{a + r:.1f},{b:.1f}L{a - r:.1f},{b + r:.1f}Z",
         "cross": f"M{a - r:.1f},{b - r:.1f}l{2 * r},{2 * r}m0,{-2 * r}l{-2 * r},{2 * r}",
