@@ -16,7 +16,7 @@ import torch
 from typer.testing import CliRunner
 
 from separatrix.cli.main import app
-from separatrix.core.errors import ConfigError, SizeError
+from separatrix.core.errors import ConfigError, SizeError, SpecError
 from separatrix.models.released import Ids, Released
 from separatrix.tasks import parse_any_task, parse_task
 from separatrix.tasks.exports.asking import Asking, asking, longest
@@ -278,6 +278,77 @@ def test_values_of_several_tokens_are_said(folders: Path) -> None:
     released = Released.load(folders / "llama")
     # 1 to 19 were learnt behind blanks, 500 was not
     assert released.split_values(["7", "12", "500"]) == ["500"]
+
+
+WORDS = [
+    "river",
+    "stone",
+    "cloud",
+    "field",
+    "horse",
+    "apple",
+    "bread",
+    "chair",
+    "glass",
+    "knife",
+    "lemon",
+    "money",
+]
+
+
+@pytest.fixture(scope="module")
+def wordy(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint whose tokenizer knows a dozen words, and no number of two digits behind one."""
+    where = tmp_path_factory.mktemp("wordy")
+    saved("llama", trained([*WORDS, *map(str, range(10))], 600), where)
+    return where
+
+
+def test_words_of_one_token_stand_for_values_of_several(wordy: Path) -> None:
+    """Prompts are the same once every word is read as what it stands for, and so are answers."""
+    released = Released.load(wordy)
+    task = parse_task("eva:n=8,V=18")
+    several = released.split_values([str(value) for value in range(18)])
+    assert several == [str(value) for value in range(10, 18)]
+    instead = dict(zip(several, released.whole_words(8, ["river", "stone"]), strict=True))
+    assert set(instead.values()) <= set(WORDS) - {"river", "stone"}
+    plain, spelt = (
+        asking(task, shots=2, number=20, seed=1, instead=given) for given in ({}, instead)
+    )
+    for one, other in zip(plain.questions, spelt.questions, strict=True):
+        told, *rows = other.prompt.split("\nNumbers: ")
+        assert told.count(", ".join(f"{word} for {meant}" for meant, word in instead.items())) == 1
+        values = [row.partition("\n")[0].split() for row in rows]
+        assert all(released.split_values(row) == [] for row in values)
+        back = {word: meant for meant, word in instead.items()}
+        meant = [[back.get(word, word) for word in row] for row in values]
+        wanted = one.prompt.split("\nNumbers: ")[1:]
+        assert meant == [row.partition("\n")[0].split() for row in wanted]
+        assert other.answer == instead.get(one.answer, one.answer)
+        # the word and the number it stands for are one answer
+        for said in (other.answer, one.answer, f"Answer: {other.answer.upper()}."):
+            assert spelt.read(said, other) == other.answer
+        assert spelt.read("river", other) == ""
+    assert {one.answer for one in spelt.questions} & set(instead.values())
+
+
+def test_how_many_words_stand_for_values_is_said(wordy: Path) -> None:
+    question = ("task", "eva:n=4,V=12", "evaluate", wordy, "--number", 5)
+    code, (plain,) = run(*question)
+    assert code == 0
+    code, (spelt,) = run(*question, "--tokens", "one")
+    assert code == 0
+    assert spelt["manner"].startswith(f"{plain['manner']}, 2 ")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("eva:n=4,V=12", "two"), ("eva:n=4,V=40", "one"), ("eva:n=4,V=999", "one")]
+)
+def test_what_no_words_can_stand_for_is_one_line(wordy: Path, text: str, tokens: str) -> None:
+    """Another number of tokens, more values than words, and too many to be told."""
+    code, done = run("task", text, "evaluate", wordy, "--number", 5, "--tokens", tokens)
+    assert code == 1
+    assert isinstance(done.exception, SpecError if tokens == "two" else SizeError)
 
 
 def test_an_export_fits_tokens_of_a_tokenizer(folders: Path, tmp_path: Path) -> None:

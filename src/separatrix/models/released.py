@@ -9,9 +9,11 @@ module that the user imports.
 from __future__ import annotations
 
 import inspect
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +29,8 @@ _BATCH_TOKENS = 1 << 15
 """Tokens of a batch at first; halved where memory does not suffice."""
 _HELD = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length")
 _WORDS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+_PLAIN = re.compile("[a-z]{5,9}")
+"""Words that may be written instead of values."""
 Ids = tuple[int, ...]
 Of = TypeVar("Of")
 Got = TypeVar("Got")
@@ -141,6 +145,15 @@ class Released:
         around = len(self.ids("a a")) - len(self.ids("a")) if words else 0
         empty = len(self.ids("a")) - around
         return [word for word in words if len(self.ids(f"a {word}")) - empty != 1 + around]
+
+    def whole_words(self, number: int, but: Collection[str]) -> list[str]:
+        """The first words of the vocabulary that are one token each behind a blank, none of `but`:
+        so many, or all there are.
+        """
+        ids = sorted(self.tokenizer.get_vocab().values())
+        words = dict.fromkeys(self.tokenizer.decode([one]).strip() for one in ids)
+        plain = (word for word in words if _PLAIN.fullmatch(word) and word not in but)
+        return list(islice((word for word in plain if not self.split_values([word])), number))
 
     @torch.inference_mode()
     def answered(self, asking: Asking, numbers: Sequence[int]) -> Iterator[tuple[int, Reply]]:

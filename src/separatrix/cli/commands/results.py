@@ -5,6 +5,7 @@ results DIR...`: measured accuracies beside what is proved.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -25,7 +26,7 @@ from separatrix.cli.commands.evidence import CONSTRUCTED
 from separatrix.cli.options import Asked
 from separatrix.cli.printing import Told
 from separatrix.core.document.plot import check_plot
-from separatrix.core.errors import ConfigError, EvidenceError, OutputError, SpecError
+from separatrix.core.errors import ConfigError, EvidenceError, OutputError, SizeError, SpecError
 from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import Construction, from_envelope
@@ -35,6 +36,7 @@ from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task
 from separatrix.tasks.base.described import file_name
 from separatrix.tasks.exports.asking import asking
+from separatrix.tasks.exports.source import instruction
 from separatrix.tasks.labels import label_vocabulary, token_labels
 from separatrix.tasks.text import TextTask
 
@@ -47,6 +49,14 @@ told otherwise.
 """
 _REPLIES = "replies.jsonl"
 _FEW_WORDS = 1 << 17
+_MOST_REPLACED = 256
+"""Values that words stand for, at most: each is told above the questions."""
+_SAID = """
+    numbers words stand for what more than one token answer answers with the alone write steps then
+    line input question think or either neither nor not no unknown none if wrong incorrect so thus
+    therefore hence and final
+"""
+"""What questions say beside the task, and what makes a reply unclear."""
 
 
 def is_released(folder: str) -> bool:
@@ -64,10 +74,11 @@ def is_released(folder: str) -> bool:
 
 
 def evaluate(
-    folder: str, tasks: Sequence[Task | TextTask], asked: Asked, shots: int | None
+    folder: str, tasks: Sequence[Task | TextTask], asked: Asked, shots: int | None, *, whole: bool
 ) -> Told:
     """Asks a checkpoint every task: its accuracy beside what is proved of it. With --out replies
-    are kept, and the same command goes on from them.
+    are kept, and the same command goes on from them; `whole`: whether values of several tokens each
+    are written as words of one.
     """
     from separatrix.models.released import Released
 
@@ -82,15 +93,20 @@ def evaluate(
             f"{folder}: the folder has no tokenizer, so that token ids are asked, and no solved"
             " questions stand before them; leave --rows out"
         )
+    if whole and not words:
+        raise SpecError(
+            f"{folder}: the folder has no tokenizer, which tells tokens; leave --tokens out"
+        )
     total = asked.number or (IN_WORDS if words else IN_IDS)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     with bar("asking", shown=not asked.as_json, unit=" questions") as advance:
         for done, task in enumerate(tasks):
             if words:
+                split, instead = _values(released, task, whole)
                 given = SHOTS if shots is None else shots
-                manner, ask = _in_words(released, task, given, total, seed)
-                notes += _split(released, task)
+                manner, ask = _in_words(released, task, given, total, seed, instead)
+                notes += split
             else:
                 manner, ask = _in_ids(released, task, record is not None, config, total, seed)
             header = {
@@ -151,13 +167,19 @@ Asking = Callable[[Sequence[int]], Iterator[tuple[int, "Reply"]]]
 
 
 def _in_words(
-    released: Released, task: Task | TextTask, shots: int, total: int, seed: int
+    released: Released,
+    task: Task | TextTask,
+    shots: int,
+    total: int,
+    seed: int,
+    instead: Mapping[str, str],
 ) -> tuple[str, Asking]:
-    made = asking(task, shots=shots, number=total, seed=seed)
+    made = asking(task, shots=shots, number=total, seed=seed, instead=instead)
     released.check(made)
     how = "by log-probability" if made.questions[0].choices else "greedily"
+    others = f", {len(instead):,} values as words of one token" if instead else ""
     return (
-        f"asked in words {how}, {shots} solved questions first",
+        f"asked in words {how}, {shots} solved questions first{others}",
         lambda left: released.answered(made, left),
     )
 
@@ -187,18 +209,35 @@ def _in_ids(
     )
 
 
-def _split(released: Released, task: Task | TextTask) -> list[str]:
-    """What is said of values that are not one token each."""
+def _values(
+    released: Released, task: Task | TextTask, whole: bool
+) -> tuple[list[str], dict[str, str]]:
+    """What is said of values that are not one token each, and the words that are written instead
+    where that is asked for. Raises SizeError where there are too few of these.
+    """
     if not isinstance(task, Task) or task.asked.vocabulary > _FEW_WORDS:
-        return []
+        return [], {}
     words = list(map(task.asked.word, range(task.asked.vocabulary)))
     more = released.split_values(words)
     if not more:
-        return []
-    return [
+        return [], {}
+    said = (
         f"{task.name}: {len(more):,} of its {len(words):,} values are not one token each for this"
-        f" tokenizer, such as {more[0]}; what is proved counts one token for each"
-    ]
+        f" tokenizer, such as {more[0]}"
+    )
+    if not whole:
+        proved = "what is proved counts one token for each (--tokens one writes words instead)"
+        return [f"{said}; {proved}"], {}
+    # none that stands above the questions
+    told = f"{task.definition} {instruction(task.asked)} {_SAID}".lower()
+    others = released.whole_words(_MOST_REPLACED, set(re.findall("[a-z]+", told)))
+    if len(others) < len(more):
+        raise SizeError(
+            f"{said}; its words can stand for {len(others):,} at most: ask smaller sizes, or leave"
+            " --tokens out"
+        )
+    instead = dict(zip(more, others, strict=False))
+    return [f"{said}; words stand for them, {others[0]} for {more[0]}"], instead
 
 
 def _place(out: Path, task: Task | TextTask) -> Path:

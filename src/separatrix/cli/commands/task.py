@@ -254,14 +254,19 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
         shots = _rows(asked.rows or [])
         if shots.keys() - {"train"}:
             raise SpecError("evaluate takes --rows train=4 (shown solved), --number 20 (asked)")
-        return evaluate(folder, asks, asked, shots.get("train"))
+        if asked.tokens not in (None, "one"):
+            raise SpecError("evaluate takes --tokens one: values of several tokens as words of one")
+        whole = asked.tokens is not None
+        return evaluate(folder, asks, asked, shots.get("train"), whole=whole)
     if not holds_model(folder):
         raise SpecError(
             f"'{folder[:200]}' is no folder of a causal language model (config.json and weights),"
             " nor one that `separatrix train` or `construct` has written"
         )
-    if asked.rows or asked.out is not None:
-        raise SpecError("--rows and --out are for checkpoints of transformers; leave them out")
+    if asked.rows or asked.out is not None or asked.tokens is not None:
+        raise SpecError(
+            "--rows, --out and --tokens are for checkpoints of transformers; leave them out"
+        )
     tested = ASKED if asked.number is None else asked.number
     with bar("evaluating", shown=not asked.as_json, unit=" sizes") as advance:
         from separatrix.models.stored.accuracy import evaluation_stream, reads, tally

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError
@@ -12,7 +13,7 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.tasks import PLAIN, Task, Thought
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.replies import Shape, partly
-from separatrix.tasks.exports.source import Source, manner, source_of
+from separatrix.tasks.exports.source import AS_THEY_ARE, Source, manner, source_of
 from separatrix.tasks.text import TextTask
 
 _SHORT_TOKENS = 32
@@ -69,18 +70,31 @@ class Asking:
     ends: tuple[str, ...]
     """What ends a reply that no end of text ends."""
     questions: tuple[Question, ...]
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Words of the task -> what is written instead."""
 
     def read(self, reply: str, question: Question) -> str:
         """What a reply answers, as questions write it; nothing where that is not clear."""
-        return partly(reply, self.shape, question.known) or ""
+        meant = {word.lower(): meaning for meaning, word in self.instead.items()}
+        plain = re.sub(r"[^\W\d_]+", lambda at: meant.get(at[0].lower(), at[0]), reply)
+        found = partly(plain, self.shape, question.known) or ""
+        return self.instead.get(found, found)
 
 
-def asking(task: Task | TextTask, *, shots: int, number: int, seed: int) -> Asking:
-    """`number` questions, each behind the same `shots` solved ones. Raises SizeError where there
-    are not so many different ones, SpecError for thought=pairs.
+def asking(
+    task: Task | TextTask,
+    *,
+    shots: int,
+    number: int,
+    seed: int,
+    instead: Mapping[str, str] = AS_THEY_ARE,
+) -> Asking:
+    """`number` questions, each behind the same `shots` solved ones, with some words of a task of
+    tokens written as others `instead`. Raises SizeError where there are not so many different ones,
+    SpecError for thought=pairs.
     """
     refuse_pairs(task)
-    source = source_of(task)
+    source = source_of(task, instead)
     splits = {"train": shots, "test": number}
     job = Job(source, {name: rows for name, rows in splits.items() if rows}, seed)
     rows = {name: [row for part in parts for row in _rows(part)] for name, parts in job.drawn()}
@@ -95,7 +109,7 @@ def asking(task: Task | TextTask, *, shots: int, number: int, seed: int) -> Aski
         questions.append(Question(above + row["prompt"], row["answer"], choices, known))
     most = most_written(source, steps=source.stepwise)
     ends = STEPS_END if source.stepwise else ANSWER_ENDS
-    return Asking(source.shape, most, ends, tuple(questions))
+    return Asking(source.shape, most, ends, tuple(questions), instead)
 
 
 def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:

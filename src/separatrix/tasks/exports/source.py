@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from separatrix.core.numbers.lazy import Ints, np
@@ -21,6 +22,8 @@ from separatrix.tasks.text import TextItem, TextTask
 CUE = "Answer:"
 CUE_STEPS = "Answer step by step:"
 """The last line of a question, in words as in numbers."""
+AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
+"""Words of a task -> what is written instead: nothing."""
 
 
 def instruction(task: Task) -> str:
@@ -62,6 +65,12 @@ def manner(task: Task | TextTask, *, steps: bool) -> str:
 def at_length(task: Task | TextTask) -> str:
     """One sentence for chat models, which think first: how to end."""
     return f"Think as long as you like, and end with one line: {CUE} {noun(task).upper()}"
+
+
+def legend(instead: Mapping[str, str]) -> str:
+    """One sentence: what words stand for that are written instead of others."""
+    told = ", ".join(f"{word} for {meant}" for meant, word in instead.items())
+    return f"Words stand for what is more than one token: {told}."
 
 
 Rows = dict[str, Any]
@@ -168,22 +177,24 @@ class TokenSource(Source[Task]):
     """Tokens and targets as the task draws them, and the same as a question.
 
     Of a task with answers at several places the question is asked at one of them, drawn uniformly.
-    Of a chain of thought it is asked after the prompt.
+    Of a chain of thought it is asked after the prompt. Some words are written as others `instead`.
     """
 
     guess = "the best constant guess"
     stop = "."
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE) -> None:
         super().__init__(task)
         asked = self.asked = task.asked
+        self._instead = instead
         self._instruction = instruction(asked)
         plain = not asked.spelling and asked.word(0).isdigit()
         self._heading = "Numbers" if plain else "Input"
-        self._word = cache(asked.word)
+        self._word = cache(lambda token: self._spelt(asked.word(token)))
         self.length = task.length
         self.stepwise = task.stepwise
-        self.lead = f"{wrapped(asked.definition)}\n\n"
+        above = [wrapped(asked.definition), *([legend(instead)] if instead else [])]
+        self.lead = "".join(f"{part}\n\n" for part in above)
         self.shape = Shape(*asked.reply)
         self.largest = max(task.vocabulary, task.answers, task.length)
         few = asked.answers <= MOST_CHOICES
@@ -210,8 +221,11 @@ class TokenSource(Source[Task]):
         cue = CUE_STEPS if self.stepwise else CUE
         return f"{self._instruction}\n{self._heading}: {words}\n{cue}"
 
+    def _spelt(self, word: str) -> str:
+        return self._instead.get(word, word)
+
     def _answer(self, answer: int) -> str:
-        return self.asked.answer_word(answer)
+        return self._spelt(self.asked.answer_word(answer))
 
     @property
     def _tokens_told(self) -> str:
@@ -335,6 +349,6 @@ class TextSource(Source[TextTask]):
         return made
 
 
-def source_of(task: Task | TextTask) -> Source[Any]:
-    """What exports ask of a task, in words."""
-    return TokenSource(task) if isinstance(task, Task) else TextSource(task)
+def source_of(task: Task | TextTask, instead: Mapping[str, str] = AS_THEY_ARE) -> Source[Any]:
+    """What exports ask of a task, in words, some of its tokens written as others `instead`."""
+    return TokenSource(task, instead) if isinstance(task, Task) else TextSource(task)
