@@ -23,7 +23,6 @@ from pathlib import Path
 
 import plan
 
-
 MOST = 240_000
 """Steps of one model at once: two hours or three of a core. A machine may be lost, and what ran on
 it.
