@@ -16,6 +16,7 @@ from support.each import each
 
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
+from separatrix.mixers.window import WindowMixer
 from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import BF16, FP16, FP32, Arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
@@ -24,6 +25,7 @@ from separatrix.proofs.derivations.parts.gates import features, unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.recurrences import arrival as arrives_at
 from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.seqcomp import windowed
 from separatrix.proofs.machine import Enclosure, hull
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
@@ -89,7 +91,8 @@ def arrival(built: Built) -> tuple[Enclosure, Enclosure]:
     part = live_parts(built.model)[0]
     stream = Stream.of(built.model, TASK.length, 1)
     at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
-    found = arrives_at(stream, part, TASK.position_z0, at_z0)
+    read = windowed if isinstance(part.mixer, WindowMixer) else arrives_at
+    found = read(stream, part, TASK.position_z0, at_z0)
     return found.last, found.anywhere
 
 
