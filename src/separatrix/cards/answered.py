@@ -214,11 +214,11 @@ def read_results(folder: Path) -> list[Answered]:
     """What a folder holds of either kind. Raises EvidenceError, naming the file, for one that holds
     none, and for a file that was edited or cut off.
     """
+    if not folder.is_dir():
+        raise EvidenceError(f"{folder}: no such folder")
     found = [_own(path) for path in sorted(folder.rglob(OWN))]
     for path in sorted(folder.rglob("results_*.json")):
         found += _of_harness(path)
-    if not folder.is_dir():
-        raise EvidenceError(f"{folder}: no such folder")
     if not found:
         raise EvidenceError(
             f"{folder}: no results in it: neither {OWN}, which `task NAME evaluate FOLDER --out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.tasks.base.described import name_of, read_sizes, without_preset
@@ -65,6 +65,14 @@ AUDITED = 3
 """Sizes of a grid that are audited unless told otherwise."""
 
 
+def sizes_of(text: str) -> dict[str, Any]:
+    """The sizes that the text of a task names, those of its preset among them. Raises SpecError or
+    SizeError for what is no size.
+    """
+    name = name_of(text)
+    return read_sizes(without_preset(text, TASKS[name].grid), usage(name))
+
+
 def parse_task(text: str) -> Task:
     """The task a text describes, such as "eva:n=64,V=64", "seqcomp:L=2,m=8,n_1=4" or
     "twosum:n=32,M=64,form=query"; "recall:easy", ":medium" and ":hard" are sizes of its grid.
@@ -89,7 +97,7 @@ def parse_task(text: str) -> Task:
                 " and separatrix.tasks.text in Python"
             )
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
-    sizes = read_sizes(without_preset(text, TASKS[name].grid), usage(name))
+    sizes = sizes_of(text)
     thought = sizes.pop("thought", PLAIN)
     several = QUESTIONS.get(name)
     own = {size: sizes.pop(size) for size in (several.own if several else ()) if size in sizes}

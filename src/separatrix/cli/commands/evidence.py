@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.progress import bar, seconds_of
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Task, parse_task, sizes_of
 
 if TYPE_CHECKING:
     from separatrix.checks.verify import Checked
@@ -70,10 +69,10 @@ def construct(asked: Asked) -> Answer:
 
 def _fitted(text: str, task: Task) -> list[str]:
     """Of an n that a text asks for and a task keeps no size of: how near its prompts come."""
-    asked = re.search(r"\bn\s*=\s*(\d+)", text)
-    if asked is None or "n" in task.sizes() or int(asked[1]) <= task.length:
+    asked = sizes_of(text).get("n", 0)
+    if "n" in task.sizes() or asked <= task.length:
         return []
-    return [f"n = {task.length:,} is the largest of at most {int(asked[1]):,} tokens"]
+    return [f"n = {task.length:,} is the largest of at most {asked:,} tokens"]
 
 
 def _written(path: Path) -> Line:

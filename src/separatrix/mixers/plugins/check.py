@@ -25,13 +25,7 @@ from separatrix.mixers.laws.memory import Kept, cache_as_declared, kept_by
 from separatrix.mixers.laws.tools import RELATIVE
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.probe import apart, describe_error, load
-from separatrix.stacks.mechanisms import (
-    MECHANISMS,
-    NSA,
-    Mechanism,
-    check_size_names,
-    mechanism_named,
-)
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, check_size_names, mechanism_named
 
 DEFAULT_WIDTH = 16
 LATENT = 64
@@ -125,7 +119,7 @@ def find(
             chosen.setdefault("width", at)
         if hasattr(cls, "latent"):
             chosen.setdefault("latent", LATENT)
-        if cls is NSA and not {"first", "near"} & chosen.keys():
+        if hasattr(cls, "selected") and not {"first", "near"} & chosen.keys():
             chosen.setdefault("topk", BLOCKS)
     mechanism = cls(**chosen)
     try:

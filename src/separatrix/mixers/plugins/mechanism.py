@@ -298,6 +298,7 @@ class OwnMixer(Mixer):
                 f" write {mechanism.name}(width={width})"
             )
         self.module = mechanism.build()
+        self.chooses = bool(getattr(self.module, "chooses", False))
         if next(self._floats(), None) is None:
             # without numbers of its own the module has no format and device to follow
             self.register_buffer("like", torch.zeros(()), persistent=False)
@@ -333,11 +334,6 @@ class OwnMixer(Mixer):
     def chunk(self, size: int) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         if hasattr(self.module, "chunk"):
             self.module.chunk = size  # type: ignore[assignment]
-
-    @property
-    def chooses(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the module's own `chooses` says, if it has one."""
-        return bool(getattr(self.module, "chooses", False))
 
     @property
     def _like(self) -> Tensor:

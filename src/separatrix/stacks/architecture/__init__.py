@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby
+from math import inf
 from typing import Any
 
 from separatrix.core.errors import SizeError, SpecError
@@ -25,7 +26,7 @@ from separatrix.stacks.mechanisms import MECHANISMS as MECHANISMS
 from separatrix.stacks.mechanisms import Full, check_size_names
 from separatrix.stacks.mechanisms import Mechanism as Mechanism
 from separatrix.stacks.mechanisms import mechanism as mechanism
-from separatrix.stacks.mechanisms.base import LARGEST_SIZE, POSITIONS
+from separatrix.stacks.mechanisms.base import POSITIONS
 
 Place = tuple[int, int]
 """Index of a layer, and of a kind of heads in it."""
@@ -198,17 +199,14 @@ class Architecture:
         reads = ("reused", "reused_window", "dsa_shared")
         if not any(part.name in reads for layer in kinds for part in layer):
             return True
-        full, window, chosen = False, 0, LARGEST_SIZE + 1
+        full, window, chosen = False, 0, inf
         for layer in (kinds[number] for number in which):
             sizes = dict[str, int]()
             for part in layer:
                 sizes[part.name] = max(sizes.get(part.name, 0), part.sizes().get("size", 0))
-            fewest = min(
-                (part.sizes()["topk"] for part in layer if part.name == "dsa_shared"),
-                default=LARGEST_SIZE + 1,
-            )
+            shared = [part.sizes()["topk"] for part in layer if part.name == "dsa_shared"]
             kept = (full or "reused" not in sizes) and sizes.get("reused_window", 0) <= window
-            if not kept or fewest < chosen:
+            if not kept or any(topk < chosen for topk in shared):
                 return False
             full = full or any(p.group == "full" and p.name != "reused" for p in layer)
             window = max(window, sizes.get("window", 0))

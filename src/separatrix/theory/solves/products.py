@@ -6,6 +6,7 @@ and what MLPs make of them (theory.md, section 12).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import groupby
 from math import ceil, inf
 from operator import itemgetter
@@ -101,6 +102,7 @@ def cost(points: int, words: int, format: str) -> int:
     return min(found)
 
 
+@lru_cache(maxsize=1 << 12)
 def at_once(points: int, width: int, mlps: int, format: str) -> int:
     """R: how many maps so many MLPs in turn multiply: as a tree, its last level made first here."""
     after = 1
