@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (4_879, 4_000),
     "proofs": (9_366, 6_200),
     "checks": (2_604, 2_600),
-    "training": (5_554, 3_800),
+    "training": (5_539, 3_800),
     "findings": (1_800, 1_800),
-    "cli": (7_437, 4_000),
+    "cli": (7_440, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

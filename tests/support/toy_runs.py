@@ -46,7 +46,7 @@ def update(
 
 
 def free(store: Store, keys: Sequence[str]) -> None:
-    """Takes runs from whoever has claimed them, as where a lease is over."""
+    """Takes runs from whoever has claimed them, whoever that is."""
     with store._database.transaction() as connection:
         for key in keys:
             connection.execute(

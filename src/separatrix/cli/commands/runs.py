@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,8 @@ def summed(found: Summary, code: int = 0) -> Told:
 SHORT_KEY = 10
 """Letters of a key that are shown; `runs show` takes them."""
 SPARED = ("time", "step", "rate", "seed")
+UNKNOWN = dict.fromkeys(("architecture", "task", "seed", "steps"), NONE) | {"learning_rate": nan}
+"""Of a damaged run."""
 
 
 def listing(rows: Sequence[Stored]) -> Table:
@@ -134,7 +137,7 @@ def listing(rows: Sequence[Stored]) -> Table:
     cells: list[dict[str, object]] = []
     for row in rows:
         # without reading stacks and tasks, which may be of a module that is not imported
-        run, ended = json.loads(row.specification), json.loads(row.result or "{}")
+        run, ended = UNKNOWN | json.loads(row.specification), json.loads(row.result or "{}")
         cells.append(
             {
                 "run": row.key[:SHORT_KEY],

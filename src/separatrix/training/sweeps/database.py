@@ -14,7 +14,16 @@ from pathlib import Path
 from uuid import uuid4
 
 from separatrix.core.errors import StoreError
-from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION, digest, seal
+from separatrix.core.evidence.canonical import sha256
+from separatrix.training.sweeps.schema import (
+    APPLICATION,
+    OLDEST,
+    PARTS,
+    SCHEMA,
+    VERSION,
+    digest,
+    seal,
+)
 
 WAIT = 10.0
 """Seconds to wait for another program's lock."""
@@ -24,6 +33,8 @@ a fraction of a second.
 """
 UPGRADES = "b8dc9978"
 """The last commit of this repository that brings stores of version 1 over."""
+LEASE = 60.0
+"""Seconds without a word after which nobody works on a store of version 2 any more."""
 BESIDE = "-wal"
 """What is written goes into a file of this ending first."""
 _WAL_LIMIT = 64 << 20
@@ -70,6 +81,7 @@ class Database:
                 check_same_thread=False,
             )
         self._connection.create_function("digest", 5, digest, deterministic=True)
+        self._connection.create_function("sha256", 1, lambda x: sha256(f"{x}"), deterministic=True)
         self._connection.create_function("seal", 5, seal, deterministic=True)
         try:
             with told(self.path, self.writing):
@@ -159,6 +171,23 @@ class Database:
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchone()
         if self.file.stat().st_size <= LOOKED_OVER:
             self.looks_sound()
+        if version < VERSION:
+            self._bring_over()
+
+    def _bring_over(self) -> None:
+        """A store of version 2 had a table of who works on it. Raises StoreError while one does."""
+        with self.transaction() as connection:
+            if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+                return
+            silent = "SELECT min(abs(beaten - ?)) FROM owners"
+            for (seconds,) in connection.execute(silent, (time.time(),)):
+                if seconds is not None and seconds < LEASE:
+                    raise StoreError(
+                        f"{self.path}: a sweep of an earlier Separatrix works on it; when that has"
+                        " ended, the same command goes on"
+                    )
+            connection.execute("DROP TABLE owners")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def make(path: Path) -> None:
@@ -221,7 +250,7 @@ def _check_version(path: Path, application: int, version: int) -> None:
         )
     if version < 1:
         raise damaged(path, f"store version {version} never was one")
-    if version < VERSION:
+    if version < OLDEST:
         raise StoreError(
             f"{path} was made by an earlier Separatrix (store version {version}; this one reads"
             f" {VERSION}): with the code of commit {UPGRADES}, `separatrix runs upgrade {path} NEW`"
@@ -244,7 +273,8 @@ def told(path: Path, writing: bool) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, sqlite3.DataError) as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in _DAMAGED:
+        # a text that Python cannot read is no argument of its functions
+        if code in _DAMAGED or "user-defined function" in str(error):
             raise damaged(path, str(error)) from error
         words = {
             "waited": time.monotonic() - began,
@@ -258,6 +288,11 @@ def told(path: Path, writing: bool) -> Iterator[None]:
         raise damaged(path, "its texts are no UTF-8") from error
     except OverflowError as error:
         raise StoreError(f"{path}: more than SQLite can keep at once: {error}") from error
+    except OSError as error:
+        said = (
+            f"the file {error.filename} beside the store" if error.filename else "no file beside it"
+        )
+        raise StoreError(f"{path}: cannot be claimed: {error.strerror}") from error
 
 
 def _mode(path: Path, writing: bool) -> str:

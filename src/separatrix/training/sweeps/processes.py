@@ -1,90 +1,55 @@
-"""Who works on a store: processes, named so that another one can tell whether they still live; and
-what this one does when it is told to stop.
+"""Whether a process lives, told by a file that it has locked; and what this one does when it is
+told to stop.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
-import socket
 import threading
-from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from types import FrameType
 from typing import Self
 
-_PROC = Path("/proc")
-_ZOMBIES = "ZX"
-"""States of processes that are dead but not yet waited for."""
+_held: dict[Path, int] = {}
+"""Files that this process has locked, open until it lets go of them."""
 
 
-@dataclass(frozen=True)
-class Process:
-    """A process, wherever it runs."""
-
-    host: str
-    machine: str
-    """Tells apart what a host's name does not: boots of a machine, and its containers."""
-    number: int
-    started: str
-    """When, in the kernel's words: numbers of processes are used again. "" where unknown."""
-
-    @property
-    def here(self) -> bool:
-        """Whether it belongs to this machine, so that its number means something."""
-        return self.machine == this_machine()
-
-    @property
-    def dead(self) -> bool:
-        """Whether it certainly runs no more; of another machine that is never certain."""
-        return self.here and not _lives(self.number, self.started)
+def hold(path: Path) -> None:
+    """Locks a file until `let_go`, or until this process is gone, however that comes; again is
+    harmless. Raises OSError where the file cannot be made or locked.
+    """
+    if path not in _held:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(file)
+            raise
+        _held[path] = file
 
 
-def this_process() -> Process:
-    return process(os.getpid())
-
-
-def process(number: int) -> Process:
-    """A process of this machine."""
-    return Process(socket.gethostname(), this_machine(), number, _status(number)[1])
-
-
-@cache
-def this_machine() -> str:
-    """A digest of the host's name, its boot and the namespace of its process numbers."""
-    parts = [socket.gethostname()]
+def is_held(path: Path) -> bool:
+    """Whether a living process, this one included, has locked it. Raises OSError."""
     try:
-        parts.append((_PROC / "sys/kernel/random/boot_id").read_text().strip())
-        parts.append(os.readlink(_PROC / "self/ns/pid"))
-    except OSError:
-        # no Linux: the name has to do
-        parts.append("")
-    return sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _lives(number: int, started: str) -> bool:
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
         return False
-    except PermissionError:
-        # somebody else's, and there
-        pass
-    state, now = _status(number)
-    return state not in _ZOMBIES and (not started or not now or now == started)
-
-
-def _status(number: int) -> tuple[str, str]:
-    """A process's state and start, in the kernel's words; ("?", "") where they cannot be read."""
     try:
-        text = (_PROC / str(number) / "stat").read_text(errors="replace")
-    except OSError:
-        return "?", ""
-    # the name in front may hold blanks and brackets
-    fields = text.rpartition(")")[2].split()
-    return fields[0], fields[19]
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def let_go(path: Path) -> None:
+    """Removes a file that nobody else holds."""
+    path.unlink(missing_ok=True)
+    if path in _held:
+        os.close(_held.pop(path))
 
 
 class Stopping:

@@ -10,9 +10,11 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from sys import float_info
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_type_hints
 
 from separatrix.core.errors import SeparatrixError, StoreError, UnknownNameError, first_line
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from separatrix.training.packs import Metric, Pack
 
 BROKEN = (
-    "(outcome IS NOT NULL OR status IN ('done', 'diverged'))"
-    " AND digest IS NOT digest(key, specification, status, version, outcome)"
+    "iif(outcome IS NOT NULL OR status IN ('done', 'diverged'),"
+    " digest IS NOT digest(key, specification, status, version, outcome),"
+    " key IS NOT sha256(specification))"
 )
 """Of a damaged run."""
 _EVERY = "replaced = 0"
@@ -38,7 +41,7 @@ UNCOUNTED = (
     "runs that code before 0.1.0 ended have no counts of single answers, and are not read; another"
     " --store has them trained anew"
 )
-_ERROR = "the hash of its outcome is another: the store is damaged; --retry trains it again"
+_ERROR = "its hash is another: the store is damaged; --retry trains it again"
 _ACCURACY = "1.0 * answered / due"
 SORTS = (
     *("key", "architecture", "task", "seed", "learning_rate", "status"),
@@ -62,6 +65,9 @@ CALLED = {
     "result": _sound("outcome"),
     "error": _sound("error", f"'{_ERROR}'"),
     "accuracy": _ACCURACY,
+    # of a damaged run whose text is no object nothing is known
+    "specification": "iif(json_valid(specification) AND json_type(specification) = 'object',"
+    " specification, '{}')",
 }
 """Name -> expression, where they differ."""
 
@@ -122,6 +128,10 @@ class Stored:
 
 
 COLUMNS = tuple(field.name for field in fields(Stored))
+_KINDS = tuple(str if name == "status" else kind for name, kind in get_type_hints(Stored).items())
+"""Of the columns."""
+LATEST = 253402300799.0
+"""The last second that has a date."""
 
 
 class Begun(NamedTuple):
@@ -192,7 +202,15 @@ class Reading:
         UnknownNameError for an unknown column.
         """
         found = self._select(_called(COLUMNS, sweep), sweep, status, **more)
-        return [Stored(*row) for row in found]
+        return [Stored(*self._kept(row, _KINDS, LATEST)) for row in found]
+
+    def _kept(self, row: Sequence[Any], kinds: Iterable[Any], most: float) -> Sequence[Any]:
+        """A row that begins with a key. Raises StoreError for a value that no store keeps."""
+        for value, kind in zip(row, kinds, strict=True):
+            number = isinstance(value, float)
+            if not isinstance(value, kind) or (number and not 0 <= value <= most):
+                raise damaged(self._database.path, f"run {row[0]!s:.12} has {value!r:.40}")
+        return row
 
     def objects(
         self, sweep: str | None = None, status: str | None = None, **more: Any
@@ -232,6 +250,8 @@ class Reading:
         """The runs of these rows."""
         where = "id IN (SELECT value FROM json_each(?))"
         rows = self.rows(where=where, values=(json.dumps([*ids]),))
+        if len(rows) < len(ids):
+            raise damaged(self._database.path, "a sweep has a run that is not there")
         found = dict(zip(sorted(ids), rows, strict=True))
         return [found[number] for number in ids]
 
@@ -247,9 +267,10 @@ class Reading:
         from separatrix.training.packs import Metric
 
         found = self.all_metrics(where="replaced = 0 AND key = ?", values=(key,))
+        kinds = (str, int, *[float | None] * 3)
         return [
             Metric(key, step, *(math.nan if number is None else number for number in numbers))
-            for key, step, *numbers in found
+            for key, step, *numbers in (self._kept(row, kinds, float_info.max) for row in found)
         ]
 
     def all_metrics(
@@ -271,7 +292,7 @@ class Reading:
 
     def sweeps(self) -> dict[str, int]:
         """The sweeps, the first of them first, with how many runs each has."""
-        query = "SELECT sweep, count(*) FROM members GROUP BY sweep ORDER BY min(run), sweep"
+        query = "SELECT sweep || '', count(*) FROM members GROUP BY sweep ORDER BY min(run), sweep"
         with self._database.reading() as connection:
             return dict(connection.execute(query).fetchall())
 
@@ -287,15 +308,18 @@ class Reading:
         packs: list[Begun] = []
         with self._database.reading() as connection:
             found = connection.execute(
-                "SELECT members, data FROM checkpoints WHERE version = ? AND pack IN"
+                "SELECT pack, members, data FROM checkpoints WHERE version = ? AND pack IN"
                 f" (SELECT pack FROM runs WHERE {LISTED}) ORDER BY rowid",
                 (self.version, json.dumps([*keys])),
             ).fetchall()
-            for members, data in found:
+            for name, members, data in found:
                 query = f"SELECT key, specification FROM runs WHERE {LISTED}"
-                texts = dict(connection.execute(query, (members,)).fetchall())
-                runs = (Run.from_json(json.loads(texts[key])) for key in json.loads(members))
-                packs.append(Begun(Pack(tuple(runs)), data))
+                # what is no checkpoint of a pack is left alone: its runs begin anew
+                with suppress(ValueError, TypeError, KeyError, SeparatrixError, sqlite3.Error):
+                    texts = dict(connection.execute(query, (members,)).fetchall())
+                    runs = (Run.from_json(json.loads(texts[key])) for key in json.loads(members))
+                    if (pack := Pack(tuple(runs))).key == name:
+                        packs.append(Begun(pack, data))
         return packs
 
     def cells(self, keys: Sequence[str]) -> dict[str, int]:

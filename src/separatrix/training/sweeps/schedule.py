@@ -31,7 +31,6 @@ SHARE = 0.04
 """Seconds of a slice for each worker more: writing an update takes a part of that."""
 LOOK = 0.2
 """Seconds between two looks whether somebody wants it to stop."""
-BEAT = 5.0
 POLL = 2.0
 """Seconds between two looks at what other processes hold, when there is nothing else to do."""
 TELL = 0.25
@@ -139,11 +138,9 @@ class _Sweep:
                     self.advance(job, result)
 
     def now_and_then(self) -> None:
-        """What is due: a sign of life, a look at what others hold, a snapshot."""
+        """What is due: a look at what others hold, a snapshot."""
         for line in self.engine.said():
             self.watch.said(line)
-        if self.due("beat", BEAT):
-            self.store.beat(self.owner)
         if self.due("poll", POLL):
             # it may have ended by now, or be free again
             self.queue += self.elsewhere

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-VERSION = 2
+VERSION = 3
+OLDEST = 2
+"""Of the versions that are read; whoever writes brings them over."""
 APPLICATION = 0x53505458
 """Marks an SQLite file as a store of this package: "SPTX"."""
 WAITING = "waiting"
@@ -110,18 +112,6 @@ CREATE TABLE checkpoints (
     told REAL NOT NULL,
     data BLOB NOT NULL
 );
-
-CREATE TABLE owners (
-    name TEXT PRIMARY KEY,
-    host TEXT NOT NULL,
-    machine TEXT NOT NULL,
-    process INTEGER NOT NULL,
-    started TEXT NOT NULL,
-    version TEXT NOT NULL,
-    file INTEGER NOT NULL,
-    since REAL NOT NULL,
-    beaten REAL NOT NULL
-) WITHOUT ROWID;
 
 CREATE TRIGGER ended_stays
 BEFORE UPDATE OF key, specification, cell, status, step, seconds, outcome, digest, seal, error,

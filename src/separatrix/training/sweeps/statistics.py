@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, StoreError
 from separatrix.core.evidence.outcome import Outcome, share
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.evidence.rule import comparison, needed
@@ -246,6 +246,8 @@ def summary(name: str, path: Path, keys: Sequence[str] | None = None) -> Summary
     """
     with Store.read(path) as store:
         columns, versions = store.shown(name, keys)
+        if not columns:
+            raise StoreError(f"{store.path} has no run of sweep {name}")
 
     def load(ids: Numbers, places: Sequence[int]) -> list[Stored]:
         with Store.read(path) as store:

@@ -2,7 +2,8 @@
 at any moment.
 
 Each method is one transaction. Whoever trains a run has claimed it; a claim holds while its
-process lives and tells of itself now and then. What a run has ended with never changes again.
+process lives, which is known by a locked file beside the store. What a run has ended with never
+changes again.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
 from pathlib import Path
+from socket import gethostname
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
-from separatrix.core.evidence.canonical import canonical, code_version
+from separatrix.core.evidence.canonical import canonical, code_version, sha256
 from separatrix.training.sweeps.database import Database, make
-from separatrix.training.sweeps.processes import Process, this_process
+from separatrix.training.sweeps.processes import hold, is_held, let_go
 from separatrix.training.sweeps.reading import BROKEN, LISTED, Begun, Reading, Stored
 from separatrix.training.sweeps.schema import ADD_CELL, ENDED, FIND_CELL, RUNNING, WAITING
 
@@ -27,30 +28,7 @@ if TYPE_CHECKING:
     from separatrix.models.stored.run import Run
     from separatrix.training.packs import Metric, Pack, Update
 
-__all__ = ["LEASE", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
-
-
-LEASE = 60.0
-"""Seconds after which the claims of an owner that has not told of itself are free."""
-
-
-@dataclass(frozen=True)
-class Owner:
-    """Who has claimed runs."""
-
-    name: str
-    process: Process
-    file: int
-    """The number of the store's file as it opened it: a copy has another."""
-    beaten: float
-    """When it last told of itself."""
-
-    def gone(self, file: int) -> bool:
-        """Whether its claims are free: its process is dead, works on the file that this one is a
-        copy of, or has been silent for too long.
-        """
-        elsewhere = self.process.here and self.file != file
-        return self.process.dead or elsewhere or time.time() - self.beaten > LEASE
+__all__ = ["ClaimLost", "Store", "StoreError", "Stored"]
 
 
 class Store(Reading):
@@ -120,6 +98,12 @@ class Store(Reading):
                 ((*one, sweep, now) for one in texts.items()),
             )
             new = connection.total_changes - before
+            # what is still to train has the text that its key stands for, whatever was there
+            connection.executemany(
+                f"UPDATE runs SET specification = ?2, cell = {FIND_CELL} WHERE key = ?1"
+                f" AND replaced = 0 AND specification IS NOT ?2 AND status NOT IN {ENDED}",
+                texts.items(),
+            )
             connection.executemany(
                 "INSERT INTO members (sweep, position, run)"
                 " SELECT ?, ?, id FROM runs WHERE key = ? AND replaced = 0"
@@ -154,43 +138,42 @@ class Store(Reading):
         """
         begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
-            self._register(connection, owner)
+            self._names.add(owner)
+            hold(self._lock(owner))
             for one in self.owners():
-                if one.name != owner and one.gone(self._database.number):
-                    _free(connection, one.name)
+                if not is_held(self._lock(one)):
+                    self._free(connection, one)
             held = _taken(connection, keys, owner)
             for one in self.begun(held):
                 members = _taken(connection, one.pack.keys, owner)
                 begun.append(one._replace(held=members))
         return held, begun
 
-    def beat(self, owner: str) -> None:
-        """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
-        with self._database.transaction(lasting=False) as connection:
-            self._register(connection, owner)
-
-    def _register(self, connection: Connection, name: str) -> None:
-        self._names.add(name)
-        now = time.time()
-        connection.execute(
-            "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (name, *astuple(this_process()), self.version, self._database.number, now, now),
-        )
-
     def release(self, owner: str) -> None:
         """Gives back what `owner` has claimed; checkpoints stay."""
         with self._database.transaction(lasting=False) as connection:
-            _free(connection, owner)
+            self._free(connection, owner)
         self._names.discard(owner)
 
-    def owners(self) -> list[Owner]:
-        """Who has claimed runs, the first of them first; some may be dead."""
+    def owners(self) -> list[str]:
+        """Who has claimed runs; some may be dead."""
         with self._database.reading() as connection:
-            found = connection.execute(
-                "SELECT name, host, machine, process, started, file, beaten FROM owners"
-                " ORDER BY since, name"
-            )
-            return [Owner(row[0], Process(*row[1:5]), *row[5:]) for row in found]
+            query = f"SELECT DISTINCT owner FROM runs WHERE owner > '' AND status = '{RUNNING}'"
+            return [name for (name,) in connection.execute(query)]
+
+    def _free(self, connection: Connection, owner: str) -> None:
+        """Takes all claims from an owner."""
+        connection.execute(
+            f"UPDATE runs SET status = '{WAITING}', owner = NULL"
+            f" WHERE owner = ? AND status = '{RUNNING}'",
+            (owner,),
+        )
+        let_go(self._lock(owner))
+
+    def _lock(self, owner: str) -> Path:
+        """The file that an owner locks while it lives; beside a copy of the store there is none."""
+        file = self._database.file
+        return file.with_name(f"{file.name}-{sha256(owner)[:16]}")
 
     # ---- what training tells
 
@@ -236,7 +219,7 @@ class Store(Reading):
                         " seal = seal(cell, learning_rate, seed, ?1, ?3) WHERE id = ?8",
                         (
                             *(outcome.status, self.version, text, outcome.steps_done),
-                            *(outcome.seconds, now, this_process().host, held.pop(key)),
+                            *(outcome.seconds, now, gethostname(), held.pop(key)),
                         ),
                     )
                 connection.executemany(
@@ -244,7 +227,6 @@ class Store(Reading):
                     [(update.step, update.seconds, number) for number in held.values()],
                 )
                 _keep_checkpoints(connection, pack, update, held, (self.version, now))
-                connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, owner))
         if lost:
             raise ClaimLost(f"{self.path}: {lost}; nothing was kept")
 
@@ -258,7 +240,7 @@ class Store(Reading):
                 "UPDATE runs SET status = 'failed', error = ?, owner = NULL, pack = NULL,"
                 " ended = ?, version = ?, host = ?"
                 f" WHERE owner = ? AND status = '{RUNNING}' AND {LISTED}",
-                (line, time.time(), self.version, this_process().host, owner, _listed(keys)),
+                (line, time.time(), self.version, gethostname(), owner, _listed(keys)),
             ).rowcount
             if changed < len(set(keys)):
                 raise ClaimLost(
@@ -266,16 +248,6 @@ class Store(Reading):
                     " to have failed; nothing was kept"
                 )
             _drop_needless_checkpoints(connection)
-
-
-def _free(connection: Connection, name: str) -> None:
-    """Takes an owner out, with all its claims."""
-    connection.execute(
-        f"UPDATE runs SET status = '{WAITING}', owner = NULL"
-        f" WHERE owner = ? AND status = '{RUNNING}'",
-        (name,),
-    )
-    connection.execute("DELETE FROM owners WHERE name = ?", (name,))
 
 
 def _taken(connection: Connection, keys: Sequence[str], owner: str) -> list[str]:

@@ -66,10 +66,10 @@ def sweep(
     # no other process has this name, and no other sweep of this one
     owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with Store.create(store) as kept:
-        kept.add(wanted.name, wanted.runs)
         keys = [run.key for run in wanted.runs]
         if retry:
             kept.retry(keys)
+        kept.add(wanted.name, wanted.runs)
         ended, begun = progress(kept, wanted)
         if show:
             _say(kept.path, wanted, len(ended))

@@ -11,13 +11,16 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.toy_runs import pack, run, update
 
+from separatrix.cli.main import run as command
 from separatrix.core.errors import StoreError
+from separatrix.core.evidence.canonical import sha256
 from separatrix.training.sweeps.store import Store
 
 
@@ -335,15 +338,66 @@ def test_a_pipe(tmp_path: Path) -> None:
 
 def test_a_run_that_this_version_cannot_read(path: Path) -> None:
     with sqlite3.connect(path) as connection:
+        connection.create_function("sha256", 1, sha256)
         connection.execute(
             "UPDATE runs SET specification = json_set(specification, '$.colour', 'red')"
             " WHERE status = 'waiting'"
         )
+        connection.execute("UPDATE runs SET key = sha256(specification) WHERE status = 'waiting'")
     connection.close()
     with Store.read(path) as store:
-        with pytest.raises(StoreError, match=f"{run(1).key[:12]}.*'colour'"):
+        with pytest.raises(StoreError, match="'colour'"):
             _ = store.rows(status="waiting")[0].run
         assert store.rows(status="done")[0].run == run(0).canonical()
+
+
+ODD = ("'x'", "'[1]'", "-1", "9e999", "x'ff00'", "CAST(x'ff' AS TEXT)")
+READ = ("list --sort -accuracy", "list --json", "summary --json", "export r.csv m.csv")
+
+
+@each(
+    "column",
+    [
+        *("runs.specification", "runs.created", "runs.seconds"),
+        *("metrics.loss", "members.run", "checkpoints.members"),
+    ],
+)
+def test_what_somebody_has_written_into_a_store_by_hand(
+    column: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a column holds, each command prints, or says in one line what is wrong."""
+    monkeypatch.chdir(path.parent)
+    before, (table, name) = path.read_bytes(), column.split(".")
+    for value in ODD:
+        path.write_bytes(before)
+        with sqlite3.connect(path) as connection:
+            asked = "SELECT sql FROM sqlite_master WHERE name = 'ended_stays'"
+            (trigger,) = connection.execute(asked).fetchone()
+            connection.execute("DROP TRIGGER ended_stays")
+            connection.execute(f"UPDATE OR REPLACE {table} SET {name} = {value}")
+            connection.execute(trigger)
+        connection.close()
+        for words in (*READ, f"show {run(0).key}"):
+            for file in path.parent.glob("*.csv"):
+                file.unlink()
+            assert command(["runs", *words.split(), "--store", path.name]) in (0, 2), (value, words)
+        with suppress(StoreError), Store.open(path, version="1") as store:
+            store.add("a", [run(1)])
+            store.take_up([run(1).key], "you")
+
+
+def test_a_run_that_waits_with_another_text_is_damaged_until_its_sweep_goes_on(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "UPDATE runs SET specification = replace(specification, '\"seed\":1', '\"seed\":7')"
+            " WHERE status = 'waiting'"
+        )
+    connection.close()
+    with Store.open(path, version="1") as store:
+        assert store.run(run(1).key).status == "damaged"
+        assert store.add("a", [run(0), run(1)]) == 0
+        assert store.run(run(1).key).status == "waiting"
+        assert store.run(run(1).key).run == run(1).canonical()
 
 
 def test_whoever_may_write_files_of_the_folder_may_write_the_store(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from support.toy_runs import outcome, pack, update
 from separatrix.cli.main import run as command
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.database import UPGRADES
-from separatrix.training.sweeps.schema import seals
+from separatrix.training.sweeps.schema import VERSION, seals
 from separatrix.training.sweeps.store import Store
 
 BOTH = pack(0, 1)
@@ -66,7 +67,7 @@ def test_a_changed_outcome_is_named_and_not_used(path: Path, found: bytes, inste
     with Store.read(path) as store:
         (damaged,) = store.rows(status="damaged")
         assert damaged.outcome is None
-        assert "outcome is another" in damaged.error
+        assert "hash is another" in damaged.error
         assert json.loads(store.objects(status="damaged")[0])["outcome"] is None
 
 
@@ -86,6 +87,12 @@ def test_what_an_outcome_belongs_to_is_hashed_with_it(path: Path, column: str) -
         connection.execute(trigger)
     connection.close()
     assert statuses(path) == ["damaged", "done"]
+    with Store.open(path, version="1") as store:
+        # tried again, it is what its sweep says, not what stood there
+        assert store.retry(BOTH.keys) == 1
+        assert store.add("a", BOTH.runs) == 0
+        assert [row.run for row in store.rows("a")] == [one.canonical() for one in BOTH.runs]
+        assert [row.status for row in store.rows("a")] == ["waiting", "done"]
 
 
 @pytest.mark.parametrize("instead", [b'"correct":1999', b'"correct",2000'])
@@ -115,7 +122,7 @@ def test_commands_name_what_is_damaged(path: Path, capsys: pytest.CaptureFixture
     assert command(["runs", "list", "--store", str(path)]) == 0
     assert "1 done, 1 damaged" in capsys.readouterr().out
     assert command(["runs", "show", row.key[:16], "--store", str(path)]) == 0
-    assert "outcome is another" in " ".join(capsys.readouterr().out.split())
+    assert "hash is another" in " ".join(capsys.readouterr().out.split())
     assert command(["runs", "summary", "--store", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "0 of 1" in out
@@ -167,6 +174,37 @@ def test_a_store_of_an_earlier_version_is_named(path: Path) -> None:
         with pytest.raises(StoreError, match=f"{UPGRADES}, .*runs upgrade"):
             opened(path)
     assert path.read_bytes() == before
+
+
+OWNERS = """CREATE TABLE owners (name TEXT PRIMARY KEY, host TEXT NOT NULL, machine TEXT NOT NULL,
+process INTEGER NOT NULL, started TEXT NOT NULL, version TEXT NOT NULL, file INTEGER NOT NULL,
+since REAL NOT NULL, beaten REAL NOT NULL) WITHOUT ROWID"""
+"""As stores of version 2 had it."""
+
+
+def test_a_store_of_version_2_is_read_and_brought_over(tmp_path: Path) -> None:
+    """Unless somebody works on it, whom its table of owners tells of."""
+    path, now = tmp_path / "runs.db", time.time()
+    with Store.create(path) as store:
+        store.add("a", BOTH.runs)
+    with sqlite3.connect(path) as connection:
+        connection.execute(OWNERS)
+        connection.execute("INSERT INTO owners VALUES ('old', '', '', 1, '', '', 1, 0, ?)", (now,))
+        connection.execute("UPDATE runs SET status = 'running', owner = 'old' WHERE id = 2")
+        connection.execute("PRAGMA user_version = 2")
+    with Store.read(path) as store:
+        before = store.rows()
+    with pytest.raises(StoreError, match="earlier"):
+        Store.open(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE owners SET beaten = beaten - 61")
+    connection.close()
+    with Store.open(path) as store:
+        assert store.rows() == before
+        assert store.take_up([before[1].key], "new")[0] == [before[1].key]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    connection.close()
 
 
 def page_of(path: Path, name: str) -> tuple[int, int]:
