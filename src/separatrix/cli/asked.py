@@ -217,15 +217,19 @@ def analyze(model: Stack, context: int | str | None = None) -> Cards:
     """A model's card at a context in tokens ("128k"); its own longest, or 8,192, where none is
     given. Raises what `resolve` raises, and SizeError for no context.
     """
-    return compare(model, context=context)
+    return _cards([model], context)
 
 
 def compare(*models: Stack, context: int | str | None = None) -> Cards:
     """What separates models at one context in tokens; where none is given, the smallest of their
-    own. Raises what `resolve` raises, and SizeError for no model and for no context.
+    own. Raises what `resolve` raises, and SizeError for fewer than two models and for no context.
     """
-    if not models:
-        raise SizeError("compare needs at least one model")
+    if len(models) < 2:
+        raise SizeError("compare needs at least two models; sx.analyze shows one")
+    return _cards(models, context)
+
+
+def _cards(models: Sequence[Stack], context: int | str | None) -> Cards:
     stacks = [stack_of(model) for model in models]
     own = min((one.context for one in stacks if one.context is not None), default=DEFAULT_CONTEXT)
     return Cards.of(stacks, _context(context, own))
@@ -242,9 +246,10 @@ def design(
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
     SpecError, SizeError, and UnknownNameError for a choice that is none.
     """
-    known = {"*tasks", "cache", "context", "base", *(one.name for one in fields(Choices))}
+    known = {"cache", "context", "base", *(one.name for one in fields(Choices))}
     for name in choices.keys() - known:
-        raise UnknownNameError.of("choice", name, known, where=" of design, whose tasks come first")
+        where = " of design, whose tasks are its first arguments"
+        raise UnknownNameError.of("choice", name, known, where=where)
     model = None if base is None else stack_of(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
     length = _context(context, own)

@@ -54,6 +54,9 @@ def root(
 ) -> None:
     """What a stack of full, linear, log-linear, sparse or hybrid attention provably cannot compute,
     what it provably can, and where training ends up in between.
+
+    What is written goes to a new file or folder: nothing that exists is overwritten. The main job,
+    train and task evaluate go on with what they began there.
     """
 
 

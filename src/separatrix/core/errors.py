@@ -48,10 +48,17 @@ class UnknownNameError(SeparatrixError):
 
     @classmethod
     def of(
-        cls, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = ""
+        cls,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        where: str = "",
+        listing: str = "",
+        more: str = "",
     ) -> UnknownNameError:
         """An error for `name`, suggesting names of `known` that hold it, else the nearest; `where`
-        tells its place, `listing` the command that lists all.
+        tells its place, `listing` the command that lists all, `more` what else may be meant.
         """
         known = sorted(known)
         # names are compared in lower case: somebody who types GDN means gdn
@@ -65,8 +72,9 @@ class UnknownNameError(SeparatrixError):
         named = ", ".join(known[:_MOST_NAMED]) + (f", and {left} more" if left > 0 else "")
         meant = "' or '".join(folded[one] for one in near)
         hint = f"Did you mean '{meant}'?" if near else f"Known: {named}."
-        more = f" `{listing}` lists all." if listing else ""
-        error = cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
+        lists = f"`{listing}` lists all." if listing else ""
+        told = filter(None, (f"unknown {kind} '{name}'{where}.", hint, lists, more))
+        error = cls(" ".join(told))
         error.kind = kind
         return error
 

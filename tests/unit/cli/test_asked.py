@@ -80,16 +80,18 @@ def test_bad_questions() -> None:
         sx.judge("fulll", TASK)
     with pytest.raises(SizeError, match="size n is missing"):
         sx.judge("full", "eva")
-    with pytest.raises(SizeError, match="at least one"):
-        sx.compare()
+    for models in ((), ("full",)):
+        with pytest.raises(SizeError, match="at least two"):
+            sx.compare(*models)
     with pytest.raises(SizeError, match="context is 0"):
         sx.analyze("full", 0)
     with pytest.raises(SizeError, match="no unit"):
         sx.design("eva:V=64", cache="8", context=64)
     with pytest.raises(UnknownNameError, match="Did you mean 'layers'"):
         sx.design("eva:V=64", cache="1MiB", layer=8)
-    with pytest.raises(UnknownNameError, match=r"'\*tasks'"):
+    with pytest.raises(UnknownNameError, match="first arguments") as told:
         sx.design(cache="1MiB", task="eva:V=64")
+    assert "*" not in str(told.value)
     for odd in (None, 5, b"full", ["full"], {"model_type": "llama"}, sx.analyze("full", 64)):
         with pytest.raises(SpecError, match="names no stack"):
             sx.compare("full", odd)  # type: ignore[arg-type]

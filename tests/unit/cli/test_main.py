@@ -129,10 +129,29 @@ def test_a_construction_from_weights_to_check(
     assert "\nn = 32 is the" in capsys.readouterr().out
 
 
-def test_an_output_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "m").write_text("a file")
-    assert "exists already" in fails(capsys, "construct", "eva:n=4", "--out", str(tmp_path / "m"))
-    assert (tmp_path / "m").read_text() == "a file"
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("construct eva:n=4 --out", "m"),
+        ("refute linear --task eva:n=8 --out", "m"),
+        ("runs export", "m.csv"),
+        ("task results . --out", "m.svg"),
+        ("train full eva:n=8 --out", "m"),
+        ("trial gdn full --task recall --out", "m"),
+    ],
+)
+def test_nothing_is_overwritten(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, name: str
+) -> None:
+    file = tmp_path / name
+    file.write_text("a file")
+    assert "exists already" in fails(capsys, *words.split(), str(file))
+    assert file.read_text() == "a file"
+
+
+def test_a_mixer_that_is_not_imported(capsys: pytest.CaptureFixture[str]) -> None:
+    for stack in ("my_mixer*4 + full", "my_mixer"):
+        assert "--import" in fails(capsys, "analyze", stack)
 
 
 def test_help_and_analyze_import_no_torch() -> None:

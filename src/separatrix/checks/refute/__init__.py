@@ -95,7 +95,11 @@ def refute(
     architecture = subject.architecture if isinstance(subject, Model) else subject
     bits = _bits(architecture, cache_format)
     search = Search(seconds=budget, tries=tries, seed=seed, memory=memory, progress=progress)
-    model = subject if isinstance(subject, Model) else _drawn(subject, task, seed, memory)
+    try:
+        with search.timed():
+            model = subject if isinstance(subject, Model) else _drawn(subject, task, seed, memory)
+    except Expired:
+        return search.not_found("failure", f"the inputs of {task.spec}")
     if method == "auto":
         part, runs = architecture.only, task.two_runs()
         sparse = part is not None and part.compresses_blocks and part.plain

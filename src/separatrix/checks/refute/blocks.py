@@ -76,10 +76,11 @@ def swap_blocks(
             f"{task.spec} fills {blocks} blocks of {part.block} tokens and topk={part.topk} opens"
             " them all; use a larger n"
         )
-    copy = exact(model)
     rng = np.random.default_rng(search.seed)
     batch = search.at_once(model, task.length, BATCH)
     with suppress(Expired):
+        with search.timed():
+            copy = exact(model)
         while search.runs():
             slot = int(rng.integers(blocks))
             # a start token takes one place of the first block

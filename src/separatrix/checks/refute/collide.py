@@ -55,7 +55,6 @@ def collide(
             " prefixes leave no equal caches; a collision needs bounded layers only; search a"
             " wrong answer instead"
         )
-    copy = exact(model)
     rng = np.random.default_rng(search.seed)
     # 1, 2, 4, ... places that may differ, and last the whole prefix
     cuts = [
@@ -66,6 +65,8 @@ def collide(
     kept: list[Tokens] = []
     batch = search.at_once(model, task.prefix_length, BATCH)
     with suppress(Expired):
+        with search.timed():
+            copy = exact(model)
         while search.runs():
             prefixes = _prefixes(
                 task, min(batch, search.tries - search.tried), cuts[len(kept) % len(cuts)], rng

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
@@ -47,6 +48,20 @@ class Expired(Exception):
     """The time of a search is over in the middle of a batch."""
 
 
+class _Timed(TorchFunctionMode):
+    """Looks at the clock before each call of torch, on this thread alone."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        super().__init__()
+        self.check = check
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.check()
+        return func(*args, **(kwargs or {}))
+
+
 def silent(tried: int, most: int) -> None:
     """A progress callback that shows nothing."""
 
@@ -66,15 +81,16 @@ class NotFound:
     """Seconds allowed."""
 
     def __str__(self) -> str:
+        over = "" if self.tried else ", too few for a first batch"
         return (
-            f"no {self.what} found: {self.tried:,} tried of {self.space}, within {self.budget:g} s;"
-            " this proves nothing"
+            f"no {self.what} found: {self.tried:,} tried of {self.space}, within {self.budget:g} s"
+            f"{over}; this proves nothing"
         )
 
 
 @dataclass(kw_only=True)
 class Search:
-    """What a search may take, all together, and how far it is. The first batch always runs."""
+    """What a search may take, all together, and how far it is. The first batch always begins."""
 
     seconds: float = 60.0
     tries: int = 1 << 20
@@ -103,6 +119,12 @@ class Search:
         self.progress(min(self.tried, self.tries), self.tries)
         if monotonic() - self.start > self.seconds + _GRACE:
             raise Expired
+
+    def timed(self) -> _Timed:
+        """Inside it `check` comes before each call of torch: for what is long with few of them, as
+        making a large model is. Steps of small ones would take twice as long.
+        """
+        return _Timed(self.check)
 
     def count(self, tries: int) -> None:
         self.tried += tries

@@ -46,11 +46,12 @@ def two_runs(
             f"{task.spec}: no two prompts of two runs with different answers are known; search a"
             " wrong answer instead"
         )
-    model = decoding(model)
     search = replace(search, tries=min(search.tries, MOST))
     pairs = _pairs(task, runs)
     batch = search.at_once(model, task.length, BATCH)
     with suppress(Expired):
+        with search.timed():
+            model = decoding(model)
         while search.runs() and (
             some := list(islice(pairs, min(batch, search.tries - search.tried)))
         ):

@@ -31,12 +31,12 @@ def wrong_answer(
     Raises SizeError for a model that does not fit the task.
     """
     fits(model, task)
-    model = decoding(model)
-    copy = exact(model)
     rng = np.random.default_rng(search.seed)
     pool = np.empty((0, task.length), np.int64)
     most = search.at_once(model, task.length, BATCH)
-    with suppress(Expired):
+    with suppress(Expired), search.timed():
+        model = decoding(model)
+        copy = exact(model)
         while search.runs():
             batch = min(most, search.tries - search.tried)
             drawn = task.sample(batch, rng).tokens

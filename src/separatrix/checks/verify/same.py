@@ -28,10 +28,7 @@ def holding(what: str) -> Iterator[None]:
         raise
     except SeparatrixError as error:
         if isinstance(error, UnknownNameError) and error.kind == "mechanism":
-            raise CannotCheck(
-                f"{what} cannot be checked: {error} A mixer of your own is known with --import"
-                " MODULE"
-            ) from None
+            raise CannotCheck(f"{what} cannot be checked: {error}") from None
         raise CheckFailed(f"{what} does not hold: {error}") from None
 
 

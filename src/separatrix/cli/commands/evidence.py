@@ -14,7 +14,7 @@ from separatrix.cli.report.evidence import FORMS, certificate_parts
 from separatrix.core.document import Document, Line
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical
-from separatrix.core.evidence.folder import new_folder, write_atomic
+from separatrix.core.evidence.folder import check_new, new_folder, write_atomic
 from separatrix.core.evidence.records import Certificate
 from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.numbers.formats import NumberFormat
@@ -148,6 +148,8 @@ def refute(asked: Asked) -> Answer:
     wanted = parse_task(asked.task)
     room = parse_bits(asked.memory, what="--memory") // 8
     model, out = asked.model, asked.out
+    # told before the search
+    check_new(out)
     subject = from_folder(model).model if holds_model(model) else stack(model)
     with bar("searching", shown=not asked.as_json, unit=" s of the budget") as advance:
         from separatrix.checks.refute import chosen

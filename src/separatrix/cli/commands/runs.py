@@ -86,21 +86,20 @@ def _show(key: str, store: Path) -> Told:
 def _export(files: list[Path], asked: Asked) -> Told:
     """All runs as one table."""
     store, sweep, status = asked.store, asked.sweep, asked.status
-    out, *others = files
-    metrics = others[0] if others else None
     from separatrix.training.sweeps.exporting import check_outputs, write_metrics, write_runs
 
-    check_outputs(store, out, metrics)
+    check_outputs(files)
+    out, *metrics = files
     with opened(store, sweep) as kept:
         rows = kept.rows(sweep, status)
         if not rows:
             raise SpecError(f"{store} has no such runs; `separatrix runs list` shows what there is")
-        told = [] if metrics is None else kept.all_metrics(sweep, status)
+        told = kept.all_metrics(sweep, status) if metrics else []
     write_runs(out, rows)
     written = [f"{len(rows):,} runs written to {out}"]
-    if metrics is not None:
-        write_metrics(metrics, told)
-        written.append(f"{len(told):,} metrics written to {metrics}")
+    for file in metrics:
+        write_metrics(file, told)
+        written.append(f"{len(told):,} metrics written to {file}")
     data = {"files": list(map(str, files))}
     return Told(data, Document(*map(Line, written)))
 

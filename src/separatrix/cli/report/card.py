@@ -34,6 +34,7 @@ from separatrix.theory.written import built_by, in_construct
 
 LEGEND = "SOLVABLE: weights are known. FAILS: no weights do it. OPEN: neither is known."
 DEFAULTS = "not said in the spec, taken by default: "
+SPELT = "one token per value"
 _UNKNOWN = {
     "vocabulary": "the size of the vocabulary",
     "context": "the longest context it was made for",
@@ -148,7 +149,9 @@ def _recorded(record: Verdict) -> Iterator[tuple[str, str]]:
     yield "task", record.task.replace(",", ", ")
     yield "built", in_construct(record)
     for i, text in enumerate(record.assumptions):
-        yield "" if i else "assumes", text
+        # keys and values together may be more than its tokens
+        more = ", however many the model has" * text.startswith(SPELT)
+        yield "" if i else "assumes", text + more
 
 
 def tokens(number: int) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import MissingExtraError, OutputError
-from separatrix.core.evidence.folder import write_atomic
+from separatrix.core.evidence.folder import check_new, write_atomic
 
 COLOURS = {
     "page": ("#fdfdfc", "#11161b"),
@@ -334,20 +334,15 @@ def _told(text: str) -> str:
 
 
 def check_plot(path: Path) -> None:
-    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and a file
-    that exists already; MissingExtraError for a PNG without the extra 'report'.
+    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and where
+    something stands already; MissingExtraError for a PNG without the extra 'report'.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise OutputError(
             f"{path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
             f" {' or '.join(SUFFIXES)}"
         )
-    if path.is_dir():
-        raise OutputError(f"{path}: this is a folder; name a file in it")
-    if path.exists():
-        raise OutputError(f"{path}: the file exists; remove it or choose another name")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+    check_new(path)
     if path.suffix.lower() == ".png":
         _converter()
 

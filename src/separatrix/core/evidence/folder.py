@@ -50,7 +50,7 @@ def check_new(out: Path) -> None:
     """Raises OutputError where something stands at `out` already."""
     if os.path.lexists(out):
         raise OutputError(
-            f"{out}: exists already, and nothing is overwritten; choose a new folder with --out"
+            f"{out}: exists already, and nothing is overwritten; name a new place, or remove it"
         )
 
 

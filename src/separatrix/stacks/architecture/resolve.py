@@ -16,7 +16,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import config_file, label, load_json, parse_json
 from separatrix.stacks.architecture.released import PRESETS, WAYS, hub_ids, preset_named
 from separatrix.stacks.architecture.settings import Settings, no_pattern, with_settings
-from separatrix.stacks.mechanisms import MECHANISMS, called
+from separatrix.stacks.mechanisms import MECHANISMS, OWN, called
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -62,10 +62,10 @@ def resolve(
     if _NAME.fullmatch(text) and not called(text):
         if os.path.exists(text):
             return _from_path(text, settings, pattern)
-        error = UnknownNameError.of(
-            "architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix list presets"
+        known, listing = [*PRESETS, *MECHANISMS], "separatrix list presets"
+        raise UnknownNameError.of(
+            "architecture", text[:60], known, listing=listing, more=f"{WAYS} {OWN}"
         )
-        raise UnknownNameError(f"{error} {WAYS}")
     no_pattern(pattern)
     return with_settings(Architecture.parse(text), settings)
 

@@ -77,13 +77,15 @@ def called(text: str) -> str:
     return next((name for name in found if name in MECHANISMS), "")
 
 
+OWN = "A mixer of your own is known once its module is imported: --import MODULE."
+
+
 def mechanism_named(text: str, *, where: str = "") -> str:
     """The same. Raises UnknownNameError where there is none."""
     if name := called(text):
         return name
-    raise UnknownNameError.of(
-        "mechanism", text, MECHANISMS, where=where, listing="separatrix list mechanisms"
-    )
+    listing = "separatrix list mechanisms"
+    raise UnknownNameError.of("mechanism", text, MECHANISMS, where=where, listing=listing, more=OWN)
 
 
 def mechanism(name: str, *, where: str = "", **sizes: Any) -> Mechanism:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import SpecError
-from separatrix.core.evidence.folder import write_atomic
+from separatrix.core.evidence.folder import check_new, write_atomic
 from separatrix.core.numbers.wilson import wilson_of_answers
 from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
@@ -22,17 +22,18 @@ from separatrix.training.sweeps.reading import Stored
 METRICS = ("key", "step", "loss", "accuracy", "learning_rate")
 
 
-def check_outputs(store: Path, *paths: Path | None) -> None:
-    """Raises SpecError for a file of another kind, and for one that is written twice or is the
-    store itself: before anything is read.
+def check_outputs(paths: Iterable[Path]) -> None:
+    """Raises SpecError for a file of another kind, and for one that is written twice, OutputError
+    for one that is there already, as the store itself is: before anything is read.
     """
-    taken = {store.resolve()}
-    for path in filter(None, paths):
-        if path.resolve() in taken:
-            raise SpecError(f"{path} would be overwritten by what is exported; name another file")
-        taken.add(path.resolve())
+    taken: set[Path] = set()
+    for path in paths:
         if path.suffix.lower() != ".csv":
             raise SpecError(f"{path}: runs are exported to .csv")
+        check_new(path)
+        if path.resolve() in taken:
+            raise SpecError(f"{path} is named twice; runs and metrics are a file each")
+        taken.add(path.resolve())
 
 
 def write_runs(path: Path, rows: Sequence[Stored]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from separatrix.checks.refute import NotFound, Search, record, refute, wrong, wr
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.records import Certificate
+from separatrix.models.caches import decoded
 from separatrix.models.model import Model, ModelConfig, build
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Batch, Eva, TwoSum
@@ -128,16 +130,31 @@ def test_a_large_model_is_tried_in_small_batches(monkeypatch: pytest.MonkeyPatch
     wrong_answer(
         model, task, Search(seconds=20, tries=3, progress=lambda tried, _: told.append(tried))
     )
-    assert told == [1, 2, 3]
+    assert list(dict.fromkeys(told)) == [0, 1, 2, 3]
 
 
 def test_time_ends_while_an_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second passes at each look at the clock; there are as many looks as tokens, and more."""
+    """The clock is past the budget once an answer is decoded."""
     model, task = _constant(6, 1.0)
-    monkeypatch.setattr(record, "monotonic", count().__next__)
-    found = wrong_answer(model, task, Search(seconds=task.length - 1, tries=1 << 20))
+    now = [1.0]
+    monkeypatch.setattr(record, "monotonic", lambda: now[0])
+
+    def late(*args: Any) -> Any:
+        now[0] = 99.0
+        return decoded(*args)
+
+    monkeypatch.setattr(wrong, "decoded", late)
+    found = wrong_answer(model, task, Search(seconds=5, tries=1 << 20))
     assert isinstance(found, NotFound)
     assert found.tried == wrong.BATCH
+
+
+def test_time_ends_while_a_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes at each look at the clock: a model of many layers takes more."""
+    monkeypatch.setattr(record, "monotonic", count(1.0).__next__)
+    found = refute(Architecture.parse("full*48"), TASK, budget=9)
+    assert isinstance(found, NotFound)
+    assert found.tried == 0
 
 
 def test_what_is_looked_for() -> None:

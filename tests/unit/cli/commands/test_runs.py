@@ -310,11 +310,7 @@ def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
         (["show", "ab", "--store", "none.sqlite"], "no store at none.sqlite"),
         (["export", "a.csv", "--store", "none.sqlite"], "no store at none.sqlite"),
         (["export", "a.txt", "--store", "PATH"], "exported to .csv"),
-        (
-            ["export", "a.csv", "./a.csv", "--store", "PATH"],
-            "a.csv would be overwritten",
-        ),
-        (["export", "a.csv", "--store", "a.csv"], "a.csv would be overwritten"),
+        (["export", "a.csv", "./a.csv", "--store", "PATH"], "a.csv is named twice"),
         (["list", "--store", "PATH", "--status", "dne"], "you mean 'done'?"),
         (["list", "--store", "PATH", "--sort", "accurcy"], "you mean 'accuracy'?"),
         (["list", "--store", "PATH", "--sweep", "frist"], "you mean 'first'?"),

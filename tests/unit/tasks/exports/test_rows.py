@@ -269,7 +269,7 @@ def test_an_output_that_exists(tmp_path: Path, kind: str) -> None:
     {"folder": out.mkdir, "file": out.touch, "link to nowhere": lambda: out.symlink_to("nowhere")}[
         kind
     ]()
-    with pytest.raises(OutputError, match=r"a: exists already, .* --out"):
+    with pytest.raises(OutputError, match="a: exists already"):
         write(out)
     assert list(tmp_path.iterdir()) == [out]
 
