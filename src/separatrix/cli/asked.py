@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from os import PathLike, fspath
 from typing import Any
 
 from separatrix.cards import CardFacts, card_facts
@@ -23,19 +22,16 @@ from separatrix.cli.printing import Answer
 from separatrix.cli.report.card import card_document, card_json, tokens, why_document
 from separatrix.cli.report.compare import compare_json, compared_why_document, comparison_document
 from separatrix.core.document import Document, Table
-from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import MissingExtraError, SizeError, UnknownNameError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits, parse_context
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import WAYS
-from separatrix.stacks.architecture.resolve import resolve
-from separatrix.tasks import Task, parse_task
+from separatrix.stacks.architecture.resolve import Stack, stack_of
+from separatrix.tasks import Task, task_of
 from separatrix.theory import judge as decide
 from separatrix.theory.base import Theorem
 
 WIDTH = 100
-Stack = str | PathLike[str] | Architecture
-"""A spec, a preset, the path of a config.json, or what they name."""
 
 
 class Shown(Answer):
@@ -243,13 +239,17 @@ def design(
     **choices: Any,
 ) -> Designs:
     """Layouts that could do the tasks with so much cache ("8GiB", or bits) for one sequence, the
-    layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
-    SpecError, SizeError, and UnknownNameError for a choice that is none.
+    layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`, of several
+    values a tuple. Raises SpecError, SizeError, and UnknownNameError for a choice that is none.
     """
     known = {"cache", "context", "base", *(one.name for one in fields(Choices))}
     for name in choices.keys() - known:
         where = " of design, whose tasks are its first arguments"
         raise UnknownNameError.of("choice", name, known, where=where)
+    for one in fields(Choices):
+        # a value alone where several may be varied
+        if str(one.type).startswith("tuple") and isinstance(choices.get(one.name), str | int):
+            choices[one.name] = (choices[one.name],)
     model = None if base is None else stack_of(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
     length = _context(context, own)
@@ -259,24 +259,6 @@ def design(
     bits = parse_bits(cache, what="cache") if isinstance(cache, str) else cache
     space = space_of(Choices(**choices), model)
     return Designs(search(asked, context=length, cache_bits=bits, space=space))
-
-
-def stack_of(model: Stack) -> Architecture:
-    """What a text, a path or an object names. Raises SpecError for anything else."""
-    if isinstance(model, str | PathLike):
-        return resolve(fspath(model))
-    if not isinstance(model, Architecture):
-        raise SpecError(f"{model!r:.60} names no stack. {WAYS}")
-    return model
-
-
-def task_of(task: str | Task) -> Task:
-    """What a text or an object names. Raises SpecError for anything else."""
-    if isinstance(task, str):
-        return parse_task(task)
-    if not isinstance(task, Task):
-        raise SpecError(f"{task!r:.60} names no task; write one such as 'eva:n=64'")
-    return task
 
 
 def _context(context: int | str | None, own: int) -> int:

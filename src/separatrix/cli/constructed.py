@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.cli.asked import Shown, Stack, stack_of, task_of
+from separatrix.cli.asked import Shown
 from separatrix.cli.report.evidence import flat, proof_parts
 from separatrix.constructions import construct as build
 from separatrix.constructions.parts.built import Built
 from separatrix.core.document import Document, Line, Part
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
-from separatrix.tasks import Task
+from separatrix.stacks.architecture.resolve import Stack, stack_of
+from separatrix.tasks import Task, task_of
 
 
 class Constructed(Built, Shown):

@@ -106,9 +106,9 @@ def _misused(error: click.ClickException, command: str) -> str:
             return f"{name} is now {FORMER[name]}"
         # by click's own measure one letter resembles another, and --help everything of two
         error.possibilities = get_close_matches(name, error.possibilities or (), cutoff=0.8)
-        setting = name.removeprefix("--").replace("-", "_")
         if not error.possibilities and "set" in COMMANDS.get(command, ()):
-            return f"No such option: {name}; if it is a size or a setting: --set {setting}=VALUE"
+            how = f"`separatrix {command} --help` tells how"
+            return f"No such option: {name}; sizes and settings are given with --set: {how}."
         if not error.possibilities and command in OF_TASKS:
             return f"No such option: {name}; sizes stand in the text: seqcomp:L=2,n=64"
         error.message += "."

@@ -73,6 +73,15 @@ def sizes_of(text: str) -> dict[str, Any]:
     return read_sizes(without_preset(text, TASKS[name].grid), usage(name))
 
 
+def task_of(task: str | Task) -> Task:
+    """What a text or an object names. Raises SpecError for anything else."""
+    if isinstance(task, str):
+        return parse_task(task)
+    if not isinstance(task, Task):
+        raise SpecError(f"{task!r:.60} names no task; write one such as 'eva:n=64'")
+    return task
+
+
 def parse_task(text: str) -> Task:
     """The task a text describes, such as "eva:n=64,V=64", "seqcomp:L=2,m=8,n_1=4" or
     "twosum:n=32,M=64,form=query"; "recall:easy", ":medium" and ":hard" are sizes of its grid.

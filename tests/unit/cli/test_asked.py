@@ -143,3 +143,25 @@ def test_a_frame_has_a_row_for_each_verdict() -> None:
     frame = sx.judge(STACK, TASK).to_frame()
     assert isinstance(frame, pandas.DataFrame)
     assert next(iter(frame["status"])) == "FAILS"
+
+
+def test_searches_and_checks_take_texts_too(tmp_path: Path) -> None:
+    found = sx.refute("linear @ heads=1, head_dim=2, p3", "eva:n=8", budget=600)
+    assert isinstance(found, sx.Certificate)
+    assert repr(found) == f"certificate {found.digest[:12]}: {found.architecture} on {found.task}"
+    assert sx.verify(found).record is found
+    file = tmp_path / "certificate.json"
+    file.write_text(json.dumps(found.envelope()), encoding="utf-8")
+    assert len(sx.verify_path(str(file))) == 1
+    for odd in (None, 5):
+        with pytest.raises(SpecError, match="names no stack"):
+            sx.refute(odd, TASK)  # type: ignore[arg-type]
+        with pytest.raises(SpecError, match="names no task"):
+            sx.refute("full", odd)  # type: ignore[arg-type]
+
+
+def test_one_choice_may_stand_without_a_tuple() -> None:
+    limits = {"cache": "1MiB", "context": 64}
+    one = sx.design("eva:V=64", layers=2, bounded="gdn", places="end", states=64, **limits)
+    several = {"layers": (2,), "bounded": ("gdn",), "places": ("end",), "states": (64,)}
+    assert one.to_json() == sx.design("eva:V=64", **several, **limits).to_json()

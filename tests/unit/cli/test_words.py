@@ -177,7 +177,7 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("task", "eva", "smaple"), "you mean 'sample'?"),
         (("task", "eva", "results"), "export, sample, show."),
         (("analyze", "gdn", "--contxt", "3"), "--contxt. Did you mean --context?"),
-        (("train", "gdn", "eva:n=8", "--lr", "3"), "--set lr=VALUE"),
+        (("train", "gdn", "eva:n=8", "--lr", "3"), "with --set"),
         (("refute", "gdn", "--task", "eva:n=8", "--lr", "3"), "--lr; sizes stand"),
         (("verify", "f", "--lr", "3"), "--lr. `separatrix"),
         (("refute", "full", "--task", "eva:n=4", "--budgt", "5"), "--budget"),

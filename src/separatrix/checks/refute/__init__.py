@@ -41,7 +41,8 @@ from separatrix.models.caches import (
 )
 from separatrix.models.model import Model, build, parameter_count, trained_config
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, TwoSum
+from separatrix.stacks.architecture.resolve import Stack, stack_of
+from separatrix.tasks import Task, TwoSum, task_of
 from separatrix.tasks.base.task import Tokens
 
 __all__ = [
@@ -66,8 +67,8 @@ _MOST_TOKENS = 1 << 12
 
 
 def refute(
-    subject: Model | Architecture,
-    task: Task,
+    subject: Model | Stack,
+    task: Task | str,
     *,
     budget: float = 60.0,
     tries: int = 1 << 20,
@@ -77,8 +78,8 @@ def refute(
     memory: int = MEMORY,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
-    """A concrete failure of a model, or NotFound, which proves nothing. Of an architecture, a model
-    drawn from `seed` is refuted.
+    """A concrete failure of a model, or NotFound, which proves nothing. Of an architecture, or what
+    names one, a model drawn from `seed` is refuted.
 
     `budget` is in seconds, `memory` in bytes. `cache_format` is pN, or a grid such as
     "p3:step=2^-1"; by default the pN that the architecture declares; with another, the certificate
@@ -92,12 +93,14 @@ def refute(
     not fit, a model that needs more memory, or a bad format.
     """
     method = chosen(method)
-    architecture = subject.architecture if isinstance(subject, Model) else subject
+    task = task_of(task)
+    architecture = subject.architecture if isinstance(subject, Model) else stack_of(subject)
     bits = _bits(architecture, cache_format)
     search = Search(seconds=budget, tries=tries, seed=seed, memory=memory, progress=progress)
     try:
         with search.timed():
-            model = subject if isinstance(subject, Model) else _drawn(subject, task, seed, memory)
+            known = isinstance(subject, Model)
+            model = subject if known else _drawn(architecture, task, seed, memory)
     except Expired:
         return search.not_found("failure", f"the inputs of {task.spec}")
     if method == "auto":

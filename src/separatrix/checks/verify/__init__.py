@@ -46,7 +46,7 @@ class Checked:
     checks: tuple[str, ...]
 
 
-def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
+def verify(record: Evidence, *, folder: Path | str = ".", budget: float = 1.0) -> Checked:
     """Derives every claim of a record again; `folder` holds the files it refers to. Raises
     CheckFailed when a claim is not true, and CannotCheck where nothing can be said of it: files
     that are missing, a mixer that is not imported, more work than `budget` allows (1: about two
@@ -54,7 +54,7 @@ def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
     """
     check_budget(budget)
     _cost(record).within(budget)
-    return Checked(record, (_HASHED, *_check(record, folder)))
+    return Checked(record, (_HASHED, *_check(record, Path(folder))))
 
 
 def _cost(record: Evidence) -> Cost:
@@ -96,13 +96,14 @@ def _check(record: Evidence, folder: Path) -> list[str]:
 
 
 def verify_path(
-    path: Path, *, progress: Progress | None = None, budget: float = 1.0
+    path: Path | str, *, progress: Progress | None = None, budget: float = 1.0
 ) -> list[Checked]:
     """Checks a record file, a bundle (evidence.json), or a folder: all of them that it holds, and
     its trained model, within a budget as `verify` has it, for each file. Raises EvidenceError,
     naming the record.
     """
     check_budget(budget)
+    path = Path(path)
     # whatever stands beside a model, it is the model that a folder is taken for
     trained = _holds_model(path)
     checked = [_verified_folder(path, budget)] if trained else []

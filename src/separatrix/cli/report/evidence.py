@@ -87,7 +87,7 @@ def certificate_parts(record: Certificate) -> list[Part]:
         ("right answer", ", ".join(right)),
         ("the model answers", f"{number(record.output)}{both}"),
         ("state", kept if state else ""),
-        ("every carried number rounded to", record.cache_format or ""),
+        ("carried numbers rounded to", record.cache_format or ""),
         *((label(key), said(value)) for key, value in details),
     ]
     return [shown, _facts([*rows, *_about(record)])]

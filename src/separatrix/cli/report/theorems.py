@@ -45,7 +45,7 @@ def describe(key: str) -> list[tuple[str, str]]:
     ]
     if isinstance(theorem, Theorem) and theorem.shows == SOLVABLE:
         parts.append(("weights", _weights(key)))
-    return parts
+    return [(heading, text) for heading, text in parts if text]
 
 
 def _weights(key: str) -> str:

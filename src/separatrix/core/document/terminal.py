@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 from separatrix.core.document.parts import Cells, Fold, Heading, Line, Part, Plot, Table
@@ -37,8 +38,8 @@ def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
             case Heading():
                 yield from _heading(part, most, first=number == 0)
             case Line():
-                for line in printable(part.text).split("\n"):
-                    yield from map(Shown, wrapped_line(line, most))
+                for _, lines in groupby(printable(part.text).split("\n"), _is_row):
+                    yield from map(Shown, wrapped_rows([*lines], most))
             case Table():
                 table, gone = _with_room(part, most) if part.spared else (part, [])
                 yield from laid(table, most)
@@ -226,5 +227,31 @@ def wrapped_line(line: str, most: int) -> list[str]:
     return wrap(text, most, indent=" " * start, hanging=" " * hang)
 
 
+def wrapped_rows(lines: Sequence[str], most: int) -> list[str]:
+    """Rows of a table that stands in a text. One that is too wide is cut where all rows have a gap:
+    a wide one between two tables, else behind what only the first row begins with, else the last
+    with room; the rest stands below.
+    """
+    width = max(map(len, lines))
+    columns = zip(*(line.ljust(width) for line in lines), strict=True)
+    blank = "".join(" " if set(column) == {" "} else "." for column in columns)
+    start, *gaps = [gap for gap in re.finditer("^ *| {2,}", blank) if gap.start() <= most]
+    if width <= most or len(lines) < 3 or not _is_row(lines[0]) or not gaps:
+        return [told for line in lines for told in wrapped_line(line, most)]
+    wide = [gap for gap in gaps if len(gap[0]) > 3]
+    titles = [gap for gap in gaps if not "".join(line[: gap.start()] for line in lines[1:]).strip()]
+    cut = (wide or titles or gaps)[-1]
+    left = [line[: cut.start()].rstrip() for line in lines]
+    right = [f"{start[0]}{line[cut.end() :]}".rstrip() for line in lines]
+    apart = [""] * any(left[1:])
+    return [*filter(None, left), *apart, *wrapped_rows(right, most)]
+
+
+def _is_row(line: str) -> bool:
+    return _ROW.match(line) is not None
+
+
+_ROW = re.compile(r" {4,}\S.*\S {2,}\S")
+"""A line of a table in a text: moved to the right, and with columns."""
 _COLUMN = re.compile(r"(?:-|\S+(?: \S+)* ) +(?=\S)")
 """A first column: words with two blanks or more behind them, or the dash of a list."""

@@ -65,7 +65,7 @@ def opened(data: object, *kinds: str) -> tuple[str, dict[str, Any]]:
     return kind, body
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evidence:
     """What every record holds: architecture and task, each as its canonical text."""
 
@@ -76,6 +76,9 @@ class Evidence:
     """
     architecture: str
     task: str
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.digest[:12]}: {self.architecture} on {self.task}"
 
     def body(self) -> dict[str, Any]:
         values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}
@@ -91,7 +94,7 @@ class Evidence:
         return enveloped(self.kind, self.body())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Verdict(Evidence):
     """A theorem applied to exact numbers. `numbers` hold everything its inequality needs, so
     that anyone can evaluate it again.
@@ -125,7 +128,7 @@ class Verdict(Evidence):
     source: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Construction(Evidence):
     """Explicit weights that answer every input of the size, with a proof object."""
 
@@ -149,7 +152,7 @@ class Construction(Evidence):
     """The proofs, or what breaks them, in other formats by name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Certificate(Evidence):
     """A concrete failure: two inputs that the model cannot tell apart with two answers, or one
     input answered wrongly.
@@ -174,7 +177,7 @@ class Certificate(Evidence):
     details: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Measurement(Evidence):
     """Trained accuracy with everything needed to judge it."""
 

@@ -35,6 +35,19 @@ def preset(
     return _hf().from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)
 
 
+Stack = str | os.PathLike[str] | Architecture
+"""A spec, a preset, the path of a config.json, or what they name."""
+
+
+def stack_of(model: Stack) -> Architecture:
+    """What a text, a path or an object names. Raises SpecError for anything else."""
+    if isinstance(model, str | os.PathLike):
+        return resolve(os.fspath(model))
+    if not isinstance(model, Architecture):
+        raise SpecError(f"{model!r:.60} names no stack. {WAYS}")
+    return model
+
+
 def resolve(
     text: str, *, settings: Settings | None = None, pattern: str | None = None
 ) -> Architecture:

@@ -251,11 +251,11 @@ _NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
 class Needles(Haystack):
     """Needles in a haystack: words kept under names, told between sentences of filler.
 
-        part       input                                                        target
-        text       The old miller passed the gate. The code word of Mavdok      .
-                   is Fizgub. The small ferry ...                               .
-        question   Question: What is the code word of Mavdok?                   .
-        cue        Answer:                                                      Fizgub
+        part       input                                              target
+        text       The old miller passed the gate. The code word of   .
+                   Mavdok is Fizgub. The small ferry ...              .
+        question   Question: What is the code word of Mavdok?         .
+        cue        Answer:                                            Fizgub
 
     In a text of length words each of the keys has its code words, as many as values says, a
     sentence each. All names differ. Asked for are all code words of one key, by alphabet (values >
@@ -399,13 +399,14 @@ _COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATT
 class Variables(Haystack):
     """Variable tracking in words: which variables hold a word, at first or as copies of copies?
 
-        part       input                                                         target
-        text       The variable Mavdok holds the word Fizgub. The old miller     .
-                   passed the gate. The variable Gofgem copies the variable      .
-                   Mavdok. The small ferry ...                                   .
-        question   Question: Which 2 variables hold the word Fizgub, by          .
-                   alphabet?                                                     .
-        cue        Answer:                                                       Gofgem, Mavdok
+        part       input                                            target
+        text       The variable Mavdok holds the word Fizgub. The   .
+                   old miller passed the gate. The variable         .
+                   Gofgem copies the variable Mavdok. The small     .
+                   ferry ...                                        .
+        question   Question: Which 2 variables hold the word        .
+                   Fizgub, by alphabet?                             .
+        cue        Answer:                                          Gofgem, Mavdok
 
     In a text of length words stand several chains: a variable that holds a word, one that copies
     it, one that copies the copy, and so on, hops copies in each. All names differ, and the

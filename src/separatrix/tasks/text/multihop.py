@@ -61,10 +61,10 @@ class MultiHop(TextTask):
     """Composition in words: k hops through facts that stand in the prompt, among facts of the same
     shape about the same things.
 
-        part       input                                                    target
-        n facts    Mavdok was born in the village of Fizgub. Mavdok ...     .
-        question   In which district is the birthplace of Mavdok?           .
-        cue        Answer:                                                  the answer
+        part       input                                            target
+        n facts    Mavdok was born in the village of Fizgub. ...    .
+        question   In which district is the birthplace of Mavdok?   .
+        cue        Answer:                                          the answer
 
     Of every stage on the way there are two relations, of which the question names one: the village
     where somebody was born, or married. m = floor(n / (2k + 1)) chains of k facts are told, the one

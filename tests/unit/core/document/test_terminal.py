@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.each import each
 
 from separatrix.core.document import Document, Heading, Line, Plot, Table
-from separatrix.core.document.terminal import wrap, wrapped_line
+from separatrix.core.document.terminal import wrap, wrapped_line, wrapped_rows
 
 
 def text(*parts: Heading | Line | Plot | Table, width: int) -> list[str]:
@@ -90,6 +90,19 @@ def test_long_lines_go_on_at_their_own_beginning() -> None:
     assert wrapped_line("  - one two three", 12) == ["  - one two", "    three"]
     assert wrapped_line("a long name  b", 12) == ["a long name", "b"]
     assert wrap("", 10) == [""]
+
+
+def test_a_table_in_a_text_is_cut_where_all_its_rows_have_a_gap() -> None:
+    """Between two tables, behind a title, else at the last gap with room; not where it fits."""
+    two = ["    in   a   b     in   c", "    to   1   2     to   3", "    by   x   y     by   z"]
+    first, other = ["    in   a   b", "    to   1   2", "    by   x   y"], ["    in   c"]
+    assert wrapped_rows(two, 25) == two
+    assert wrapped_rows(two, 20) == [*first, "", *other, "    to   3", "    by   z"]
+    titled = ["    n = 3:   in   a", "             to   1", "             by   x"]
+    assert wrapped_rows(titled, 16) == ["    n = 3:", "    in   a", "    to   1", "    by   x"]
+    assert wrapped_rows(first, 12)[:5] == ["    in   a", "    to   1", "    by   x", "", "    b"]
+    # two rows may be a formula
+    assert wrapped_rows(titled[:2], 16)[:2] == ["    n = 3:   in", "    a"]
 
 
 def test_headings_begin_sections_and_what_is_beside_them_goes_below_where_it_does_not_fit() -> None:
