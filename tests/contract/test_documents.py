@@ -205,7 +205,8 @@ def test_does_not_match(expected: str, printed: str) -> None:
 
 FAULT = (
     "error: unknown mechanism 'gnd' in --set 'gnd.heads=4'. Did you mean 'gdn'? `separatrix"
-    " list mechanisms` lists all."
+    " list mechanisms` lists all. A mixer of your own is known once its module is imported:"
+    " --import MODULE."
 )
 
 

@@ -23,6 +23,7 @@ from separatrix.core.errors import CheckFailed, SeparatrixError, Stopped, printa
 
 BROKEN = 70
 INTERRUPTED = 130
+OF_MODELS = ("analyze", "compare")
 OF_TASKS = ("train", "task", "construct", "refute")
 MOST_SHOWN = 2_000
 """Letters of an error that are printed."""
@@ -106,9 +107,11 @@ def _misused(error: click.ClickException, command: str) -> str:
             return f"{name} is now {FORMER[name]}"
         # by click's own measure one letter resembles another, and --help everything of two
         error.possibilities = get_close_matches(name, error.possibilities or (), cutoff=0.8)
+        setting = name.removeprefix("--").replace("-", "_")
         if not error.possibilities and "set" in COMMANDS.get(command, ()):
-            how = f"`separatrix {command} --help` tells how"
-            return f"No such option: {name}; sizes and settings are given with --set: {how}."
+            own = f", or gdn.{setting}=VALUE of one mechanism" if command in OF_MODELS else ""
+            told = f"if it is a size or a setting: --set {setting}=VALUE{own}"
+            return f"No such option: {name}; {told}"
         if not error.possibilities and command in OF_TASKS:
             return f"No such option: {name}; sizes stand in the text: seqcomp:L=2,n=64"
         error.message += "."

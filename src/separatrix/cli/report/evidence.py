@@ -77,7 +77,8 @@ def certificate_parts(record: Certificate) -> list[Part]:
         runs = map(in_runs, record.inputs)
         shown = Table(list(zip(names, runs, strict=False)), labels=True)
     right = (
-        f"{number(answer)} ({name})" for answer, name in zip(record.answers, names, strict=False)
+        number(answer) + f" ({name})" * (len(names) > 1)
+        for answer, name in zip(record.answers, names, strict=False)
     )
     both = "" if len(record.inputs) == 1 else " to both"
     state = record.details.get("equal_state")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from separatrix.cli.report.theorems import works
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks import TASKS, Task, Thought, parse_any_task, usage
 from separatrix.tasks.base.described import name_of, presets
@@ -67,6 +68,7 @@ def describe(name: str) -> list[tuple[str, str]]:
             "\n".join(_size(f"{name}:{text}") for text in ASKED.get(name, ())),
         ),
         ("source", words.origin),
+        ("works", works(words.origin)),
     ]
     return [(heading, text) for heading, text in parts if text]
 

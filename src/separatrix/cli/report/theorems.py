@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
+from separatrix.tasks.base.references import references
 from separatrix.theory import THEOREMS, Theorem
 from separatrix.theory.base import SOLVABLE
 from separatrix.theory.words import COUNTS, KNOWN
@@ -32,6 +33,7 @@ def describe(key: str) -> list[tuple[str, str]]:
             (f"{key}: {count.title}", classes),
             ("proof sketch", count.proof_sketch),
             ("source", count.source),
+            ("works", works(count.source)),
         ]
     theorem = THEOREMS.get(key) or KNOWN.get(key)
     if theorem is None:
@@ -45,7 +47,13 @@ def describe(key: str) -> list[tuple[str, str]]:
     ]
     if isinstance(theorem, Theorem) and theorem.shows == SOLVABLE:
         parts.append(("weights", _weights(key)))
+    parts.append(("works", works(theorem.source)))
     return [(heading, text) for heading, text in parts if text]
+
+
+def works(source: str) -> str:
+    """What keys in a source stand for, a line each."""
+    return "\n".join(f"{key}: {work}" for key, work in references(source).items())
 
 
 def _weights(key: str) -> str:

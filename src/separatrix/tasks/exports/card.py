@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
@@ -19,6 +18,7 @@ from separatrix.core.evidence.folder import Checksum
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks import Task
 from separatrix.tasks.base.described import wrapped
+from separatrix.tasks.base.references import references
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import MOST_BALANCED, Rows, Source
 from separatrix.tasks.measured import level
@@ -52,26 +52,6 @@ _Dumper.add_representer(Function, _function)
 def dumped(value: Mapping[str, Any]) -> str:
     """`value` in block style."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
-
-
-REFERENCES: Final = {
-    "Aro24": "Arora et al., Zoology, arXiv 2312.04927",
-    "Bha24": "Bhattamishra, Hahn, Blunsom, Kanade, arXiv 2406.09347",
-    "CPW": "Chen, Peng, Wu, arXiv 2412.02975",
-    "Peng24": "Peng, Narayanan, Papadimitriou, arXiv 2402.08164",
-    "San23": "Sanford, Hsu, Telgarsky, arXiv 2306.02896",
-    "San24": "Sanford, Hsu, Telgarsky, arXiv 2402.09268",
-    "Wen25": "Wen, Dang, Lyu, arXiv 2402.18510",
-    "Ye26": "Ye, He, Liao, Wu, Lu, arXiv 2602.01763",
-    "theory.md": "docs/theory.md of Separatrix",
-}
-"""What tasks name as their source in brackets, as docs/theory.md does, and that page."""
-
-
-def references(source: str) -> dict[str, str]:
-    """Every work that a task's `source` names by its key alone. KeyError for one not known."""
-    named = re.findall(r"(?<=\[)\w+(?=\])|theory\.md", source)
-    return {key: REFERENCES[key] for key in dict.fromkeys(named)}
 
 
 METADATA = "metadata.json"

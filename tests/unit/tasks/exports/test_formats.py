@@ -19,9 +19,10 @@ from support.worded import answer_in_words, tokens_of
 from separatrix.core.errors import SpecError
 from separatrix.tasks import TASKS, Composition, Task, Thought, parse_task
 from separatrix.tasks.base.described import wrapped
+from separatrix.tasks.base.references import REFERENCES, references
 from separatrix.tasks.exports import SPLITS, export
 from separatrix.tasks.exports.asking import asking
-from separatrix.tasks.exports.card import REFERENCES, Function, dumped, references
+from separatrix.tasks.exports.card import Function, dumped
 from separatrix.tasks.exports.replies import read
 from separatrix.tasks.exports.source import TextSource, TokenSource
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
