@@ -103,8 +103,10 @@ def test_widths_that_files_state_and_those_that_are_assumed() -> None:
     assert width("deepseek-v3") == (2_048, 1)
     # eight of the ten experts of 768, and a shared one of 1,536
     assert width("granite-4.0-h-small") == (8 * 768 + 1_536, 1)
-    # the file that the preset holds states none: four times 28 heads of 128
-    assert width("smallthinker-21b") == (4 * 28 * 128, 0)
+    # four of the six experts of 768
+    assert width("smallthinker-21b") == (4 * 768, 1)
+    # the file that the preset holds states none: four times 32 heads of 128
+    assert width("bamba-9b-fp8") == (4 * 32 * 128, 0)
 
 
 def test_parity_by_one_layer_that_counts() -> None:

@@ -129,7 +129,7 @@ def _built(model: Any) -> int:
         for name, parameter in model.named_parameters()
         # decays of heads stand in up to four dimensions
         if (2 <= parameter.ndim <= 3)
-        and not name.endswith("bias")
+        and not name.endswith(("bias", ".D"))
         and not any(word in name for word in around)
     )
 
@@ -147,18 +147,27 @@ def test_weights_of_every_family_that_are_counted_are_those_of_transformers() ->
             continue
         if own is None:
             continue
-        with torch.device("meta"):
-            model = transformers.AutoModelForCausalLM.from_config(config)
+        try:
+            with torch.device("meta"):
+                model = transformers.AutoModelForCausalLM.from_config(config)
+        except ImportError:
+            # Gemma 3n within eyes of another package; its text model is among the others
+            continue
         found[kind] = (own.total, _built(model))
+    # its class makes maps for experts that do nothing, which released files have none of
+    ours, theirs = found.pop("longcat_flash")
+    idle = tiny("longcat_flash")
+    each = idle.hidden_size * 2 * idle.expert_ffn_hidden_size
+    assert theirs - ours == idle.num_layers * idle.zero_expert_num * each
     assert {kind: pair for kind, pair in found.items() if pair[0] != pair[1]} == {}
-    assert len(found) >= 130
+    assert len(found) >= 138
 
 
 @pytest.mark.slow
 def test_heads_are_tied_as_classes_do_where_files_are_silent() -> None:
     known = 0
     for kind, row in ROWS.items():
-        if not row.mlps or kind not in configuration_auto.CONFIG_MAPPING:
+        if not row.mlps.maps or kind not in configuration_auto.CONFIG_MAPPING:
             continue
         config = configuration_auto.CONFIG_MAPPING[kind]().get_text_config()
         assert bool(getattr(config, "tie_word_embeddings", False)) == row.tied, kind

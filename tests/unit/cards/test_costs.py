@@ -263,7 +263,7 @@ def test_quantised_releases_are_as_large_as_published() -> None:
 def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     """What an index or the only file of a checkpoint weighs wins over what sizes make."""
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"
-    config.write_text(json.dumps(PRESETS["zamba2-7b"]["config"]))
+    config.write_text(json.dumps(PRESETS["bamba-9b-fp8"]["config"]))
     assert costs(read_config(config), 4096, Serving(80 * GIB)).serving.weights is None
     (tmp_path / "model.safetensors").write_bytes(b"x" * 1000)
     assert read_config(tmp_path).weight_bits == 8000
@@ -283,7 +283,7 @@ def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
 
 
 def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
-    assert preset("zamba2-7b").weights is None
+    assert preset("bamba-9b-fp8").weights is None
     assert Architecture.parse("full").weights is None
     quantised = dict(PRESETS["llama-3.1-8b"]["config"]) | {
         "quantization_config": {"quant_method": "brand_new", "bits": 4}

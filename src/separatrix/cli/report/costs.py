@@ -92,6 +92,7 @@ def _whole(known: Weights) -> str:
     """What a whole token adds to mixing."""
     met, total = known.read(1), known.total
     share = "" if met + known.embedding == total else f" of {format_count(total)}"
+    share += ", some in several layers," if known.again else ""
     return f"whole token: and 2 for each of {format_count(met)} weights{share} that it meets"
 
 

@@ -60,18 +60,24 @@ class Weights:
     experts: tuple[Experts, ...]
     head: int
     embedding: int
-    """0 where the head is the embedding."""
+    """What tokens and places are looked up in, but for an embedding that is the head."""
     bits: Bits | None
     """None where they are quantised in a way that is not read."""
+    again: int = 0
+    """Of maps and MLPs, those that a token has met in an earlier layer: stored once."""
 
     @property
     def total(self) -> int:
-        return self.read(_EVERY) + self.embedding
+        return int(self._stored(_ALIKE))
 
     @property
     def stored(self) -> int | None:
         """Bits of all weights as the release stores them."""
-        return None if self.bits is None else round(self._bits(_EVERY, self.bits, self.embedding))
+        return None if self.bits is None else round(self._stored(self.bits))
+
+    def _stored(self, bits: Bits) -> Fraction:
+        every = self._bits(_EVERY, bits)
+        return every + self.embedding * bits.head - self.again * bits.maps
 
     def within(self, widest: int) -> Weights:
         """In numbers of at most so many bits."""
@@ -85,13 +91,13 @@ class Weights:
     def share(self, tokens: int) -> Fraction:
         """Of the bits of all weights, those of these; of all alike where no bits are read."""
         bits = self.bits or _ALIKE
-        return self._bits(tokens, bits) / self._bits(_EVERY, bits, self.embedding)
+        return self._bits(tokens, bits) / self._stored(bits)
 
-    def _bits(self, tokens: int, bits: Bits, embedding: int = 0) -> Fraction:
+    def _bits(self, tokens: int, bits: Bits) -> Fraction:
         # each token may choose other experts
         met = ((own, min(own.every, own.chosen * tokens)) for own in self.experts)
         experts = sum(own.layers * chosen * own.size for own, chosen in met)
-        sizes = (self.maps, self.mlps, experts, self.head + embedding)
+        sizes = (self.maps, self.mlps, experts, self.head)
         return sum(map(mul, sizes, bits), Fraction())
 
     def operations(self, *, head: bool) -> int:

@@ -53,11 +53,8 @@ def read(row: Row, fields: Fields) -> Layers:
     """The layers of a file of that model type. Raises ConfigError where the file does not tell
     them, or tells two things.
     """
-    for name, *words in row.before:
-        fields = BEFORE[name](fields, *words) or fields
+    fields = opened(row, fields)
     fields.harmless(*row.silent)
-    if row.depth:
-        fields = fields.replaced(num_hidden_layers=fields.layers(*row.depth))
     kinds = kinds_of(row, fields)
     own = per_layer(fields, row.own, len(kinds))
     used = {(kind, id(each)): each for kind, each in zip(kinds, own, strict=True)}
@@ -77,6 +74,13 @@ def read(row: Row, fields: Fields) -> Layers:
     if row.note:
         fields.note(" ".join(row.note.split()))
     return layers
+
+
+def opened(row: Row, fields: Fields) -> Fields:
+    """As the row reads them from then on. Raises ConfigError for what it refuses first."""
+    for name, *words in row.before:
+        fields = BEFORE[name](fields, *words) or fields
+    return fields.replaced(num_hidden_layers=fields.layers(*row.depth)) if row.depth else fields
 
 
 def kinds_of(row: Row, fields: Fields) -> list[str]:
@@ -329,7 +333,7 @@ def _one_stack(fields: Fields) -> Fields:
 
 def _blocks(fields: Fields) -> Fields:
     """Nemotron from a search over layers: `block_configs` gives every layer as many query heads
-    for a key head as it has, or takes its attention away.
+    for a key head as it has, or takes its attention away; and its MLP a width.
     """
     entries = fields.each_layer("block_configs", fields.layers())
     shared = [_block(fields, f"block_configs[{i}]", entry) for i, entry in enumerate(entries)]
@@ -338,7 +342,26 @@ def _blocks(fields: Fields) -> Fields:
     return fields.replaced(
         num_key_value_heads_per_layer=[fields.quotient(heads, own or 1, what) for own in shared],
         layer_types=["full_attention" if own else "mlp" for own in shared],
+        intermediate_size=[_width_of(fields, entry) for entry in entries],
+        linear_maps=sum(
+            (json_object(part) or {}).get("replace_with_linear") is True
+            for entry in entries
+            for part in (json_object(entry) or {}).values()
+        ),
     )
+
+
+def _width_of(fields: Fields, entry: Any) -> int | None:
+    """Units of a layer's MLP: two thirds of a multiple of the model's width, rounded up to a
+    multiple of 256, as its class does; None where that is not told.
+    """
+    own = json_object((json_object(entry) or {}).get("ffn")) or {}
+    if own.get("no_op") is True or own.get("replace_with_linear") is True:
+        return 0
+    width, times = fields.optional_size("hidden_size"), own.get("ffn_mult")
+    if width is None or type(times) not in (int, float) or not 0 < times <= width:
+        return None
+    return -(-int(2 * times * width / 3) // 256) * 256
 
 
 def _block(fields: Fields, name: str, entry: Any) -> int:

@@ -136,6 +136,14 @@ def _reckoned(
         return fields.quotient(one, other, _text(node, fields))
     if isinstance(op, ast.Add):
         return one + other
+    if isinstance(op, ast.Sub):
+        return (
+            one - other
+            if isinstance(one, Unknown) or isinstance(other, Unknown)
+            else max(0, one - other)
+        )
+    if isinstance(op, ast.FloorDiv):
+        return one // other
     if not isinstance(op, ast.Mod):
         return one * other
     if isinstance(one, int) and isinstance(other, int) and other % one:
@@ -233,12 +241,24 @@ def _left_over(fields: Fields, period: ast.expr) -> Value:
     return fields.layer >= layers - layers % _known(fields, period)
 
 
-def _sparse(fields: Fields, node: ast.expr) -> Value:
-    """Whether its entry of a list says that it has experts."""
-    name = ast.unparse(node)
-    if not fields.has(name):
-        return Unknown((missing(name),))
-    return fields.each_layer(name, fields.layers())[fields.layer] not in ("dense", 0)
+def _sparse(fields: Fields, node: ast.expr, words: ast.expr | None = None) -> Value:
+    """Whether its entry of a list says that it has experts, as one of the words does, if there are
+    some.
+    """
+    name = fields.find(*_names(node))
+    if name is None:
+        return Unknown((missing(*_names(node)),))
+    entry = fields.each_layer(name, fields.layers())[fields.layer]
+    return entry not in ("dense", 0) if words is None else entry in ast.literal_eval(words).split()
+
+
+def _each(fields: Fields, node: ast.expr) -> Value:
+    """Its own entry, where a field lists every layer."""
+    name = fields.find(*_names(node))
+    if name is None or json_list(fields.data[name]) is None:
+        return fields.size(*_names(node), low=0)
+    entries = fields.each_layer(name, fields.layers())
+    return fields.with_data({name: entries[fields.layer]}).size(name, low=0)
 
 
 def _named_in(fields: Fields, node: ast.expr) -> Value:
@@ -252,6 +272,26 @@ def _named_in(fields: Fields, node: ast.expr) -> Value:
 
 def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
     return fields.size(ast.unparse(node), low=0, high=_known(fields, most) - 1)
+
+
+# ---- widths of MLPs
+
+
+def _part(fields: Fields, whole: ast.expr, factor: ast.expr) -> Value:
+    """The whole part of a product with a number that need not be whole."""
+    name, size = ast.unparse(factor), _size(whole, fields)
+    value = fields.value(name)
+    if value is None or isinstance(size, Unknown):
+        return size + Unknown((missing(name),))
+    if type(value) not in (int, float) or not 0 < value <= LARGEST:
+        raise fields.wrong(name, "be a positive number")
+    return int(Fraction(str(value)) * size)
+
+
+def _up(fields: Fields, node: ast.expr, step: ast.expr) -> Value:
+    """Rounded up to a multiple."""
+    whole, by = _size(node, fields), _size(step, fields)
+    return (whole + by + -1) // by * by
 
 
 # ---- Mamba
@@ -369,7 +409,10 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "left_over": _left_over,
     "below": _below,
     "sparse": _sparse,
+    "each": _each,
     "named_in": _named_in,
+    "part": _part,
+    "up": _up,
     # of Mamba, xLSTM and flash-linear-attention
     "recurrence": Fields.recurrence,
     "mamba_rank": _mamba_rank,

@@ -91,6 +91,33 @@ def _softmax(sizes: str, window: str) -> dict[str, str]:
 _USUAL_KINDS = "layer_types=softmax; window if SLIDES else full"
 
 
+@dataclass(frozen=True)
+class Mlps:
+    """What follows the mixers of a model class: sizes are expressions."""
+
+    maps: int = 0
+    """Of each MLP; 0 where weights are not counted."""
+    dense: str = "DENSE"
+    number: str = "EXPERTS"
+    chosen: str = "CHOSEN"
+    hidden: str = "moe_intermediate_size"
+    """Units of an expert."""
+    shared: str = "0"
+    """Units that all tokens take beside experts."""
+    beside: str = "0"
+    """Weights beside router, experts and these."""
+    layers: str = ""
+    """How many layers have an MLP or experts, if not all."""
+    moe: bool = False
+    """Whether a file without experts is not whole."""
+    zero: bool = False
+    """Unless it says that it has none of them."""
+    single: bool = False
+    """Whether one expert is a dense MLP."""
+    both: bool = False
+    """Whether a dense MLP stands beside experts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """What is known of a model type: keys that no line explains are those of `models.toml`."""
@@ -129,8 +156,12 @@ class Row:
     note: str = ""
     way: Way = USUAL
     norm: str = ""
-    mlps: str = ""
+    mlps: Mlps = Mlps()
     experts: str = ""
+    around: str = ""
+    more: str = "0"
+    embedded: str = "0"
+    again: str = "0"
     uncounted: str = ""
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
@@ -167,6 +198,7 @@ def _row(name: str, said: Mapping[str, Any]) -> Row:
         lists={field: how for field, _, how in (part.partition("=") for part in lists)},
         otherwise=[part for part in told if part not in lists],
         way=Way.of(own.pop("way", "")),
+        mlps=Mlps(**(own.pop("mlps", None) or DATA["special"]["guessed"])),
         **own,
     )
 

@@ -7,25 +7,28 @@ told instead. `tests/peers/test_weights.py` compares with transformers' own modu
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from math import frexp, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf.fields import LARGEST, WIDTHS, Fields, Unknown
+from separatrix.stacks.architecture.hf.fields import WIDTHS, Fields, Unknown
+from separatrix.stacks.architecture.hf.layers import opened
 from separatrix.stacks.architecture.hf.notes import SECTIONS
-from separatrix.stacks.architecture.hf.sizes import value_of
+from separatrix.stacks.architecture.hf.sizes import size_of, value_of
 from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
 from separatrix.stacks.mechanisms import (
     DSA,
     GLA,
     KDA,
+    MECHANISMS,
     MLSTM,
     RGLRU,
     RWKV4,
@@ -52,48 +55,48 @@ from separatrix.stacks.mechanisms.softmax import Softmax
 def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | str:
     """The weights of a model, or why its file or its type does not tell them."""
     try:
-        return _weights(_opened(fields), architecture, row)
+        return _weights(_opened(fields, architecture, row), architecture, row)
     except ConfigError as why:
         # of a field that nothing else is read from: costs are left out, the card is not
         return str(why).removeprefix(f"{fields.where}: ")
 
 
-def _opened(fields: Fields) -> Fields:
-    """With what the object of MLPs holds, where there is one (DBRX)."""
-    return fields.with_data({**(json_object(fields.data.get("ffn_config")) or {}), **fields.data})
+def _opened(fields: Fields, architecture: Architecture, row: Row) -> Fields:
+    """As the row reads them, with what the object of MLPs holds, where there is one (DBRX), and
+    `layers.full` and its kin: in how many layers a mechanism stands.
+    """
+    fields, counts = opened(row, fields), dict.fromkeys(map("layers.{}".format, MECHANISMS), 0)
+    for layer, times in architecture.counted():
+        for name in {part.name for part in layer}:
+            counts[f"layers.{name}"] += times
+    inside = json_object(fields.data.get("ffn_config")) or {}
+    return fields.with_data({**inside, **fields.data, **counts})
 
 
 def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
-    words = row.mlps.split()
-    if not words:
+    if not row.mlps.maps:
         raise fields.error(
             row.uncounted or "what this model type has beside its mixers is not read"
         )
-    width = fields.needed(*WIDTHS)
+    width, words = fields.needed(*WIDTHS), row.around.split()
     head = width * (architecture.vocabulary or fields.needed("vocab_size"))
-    every, experts = _mlps(row, fields, architecture, width)
+    every, experts = _behind(fields, row, len(architecture), width)
     tied = fields.flag("tie_word_embeddings")
     tied = "untied" not in words and (row.tied if tied is None else tied)
     counted = _Mixers(fields, words, width)
-    mixing = counted.streams(len(architecture)) + sum(
+    mixing = size_of(row.more, fields) + sum(
         counted.of(part) * times for layer, times in architecture.counted() for part in layer
     )
     if fields.optional_size("word_embed_proj_dim") not in (None, width):
         raise fields.error("maps to and from 'word_embed_proj_dim' are not counted")
-    if "places" in words:
-        places = fields.needed("n_positions", "max_position_embeddings")
-        mixing += width * (places + 2 * ("offset" in words))
-    if "transform" in words:
-        sorts = fields.needed("type_vocab_size") if "sorts" in words else 0
-        mixing += width * (width + sorts)
-    return Weights(
-        mixing, every, experts, head, 0 if tied else head, _bits(fields, len(architecture))
-    )
+    embedded = size_of(row.embedded, fields) + (0 if tied else head)
+    bits, again = _bits(fields, len(architecture)), size_of(row.again, fields)
+    return Weights(mixing, every, experts, head, embedded, bits, again)
 
 
 @dataclass(frozen=True)
 class _Mixers:
-    """Weights of what mixes tokens, by its sizes, the fields of the file and the row's `mlps`."""
+    """Weights of what mixes tokens, by its sizes, the fields of the file and the row's `around`."""
 
     fields: Fields
     words: Sequence[str]
@@ -114,7 +117,9 @@ class _Mixers:
         """Maps from the input, convolutions and the map back. Raises ConfigError for a mixer whose
         maps are not known.
         """
-        return self._maps(part) + part.sizes().get("conv", 0) * part.convolved
+        columns = part.sizes().get("conv", 0)
+        # a convolution over one token stands for SiLU, and has no weights
+        return self._maps(part) + (columns > 1) * columns * part.convolved
 
     def _maps(self, part: Mechanism) -> int:
         width = self.width
@@ -170,7 +175,8 @@ class _Mixers:
         """
         width, inner = self.width, part.heads * part.dv
         if not isinstance(part, KDA):
-            return width * (inner + (0 if isinstance(part, Lightning) else 2 * part.heads))
+            gate = 0 if self.fields.flag("use_gate") is False else inner
+            return width * (gate + (0 if isinstance(part, Lightning) else 2 * part.heads))
         full, asked = "full" in self.words, part.heads * part.head_dim
         section = self.fields.section("linear_attn_config")
         whole = full or section.flag("linear_attn_config.use_full_rank_gate")
@@ -195,8 +201,7 @@ class _Mixers:
             found += 16 * (width + asked // groups)
         if isinstance(part, DeltaNet) and fields.flag("use_beta") is not False:
             found += width * part.heads
-        # a convolution over one token stands for SiLU, and has no weights
-        return found if fields.flag("use_short_conv") else found - part.conv * part.convolved
+        return found
 
     def _latent(self, part: Latent | Chosen) -> int:
         """Queries, from a latent where there is one; the cached latent; keys and values of it."""
@@ -227,16 +232,6 @@ class _Mixers:
         wide = 2 if part.overlap else 1
         found += wide * (part.head_dim + part.index_dim) * 2 * width
         return found + part.index_heads * (latent * part.index_dim + width)
-
-    def streams(self, layers: int) -> int:
-        """Weights that mix the copies of a token's stream before and behind each part of a layer,
-        and at the end; "mixed": copies among themselves, too (DeepSeek-V4), "streams": they do not.
-        """
-        copies = self.fields.optional_size("hc_mult") or 0
-        if not copies or not {"mixed", "streams"} & {*self.words}:
-            return 0
-        each = copies * (2 + copies) if "mixed" in self.words else 2 * copies
-        return copies * self.width * (2 * layers * each + copies)
 
 
 def _bits(fields: Fields, layers: int) -> Bits | None:
@@ -335,167 +330,77 @@ def _grouped(bits: Any, group: Any, scale: int = 16) -> Fraction | None:
     return bits + Fraction(scale, group) if type(group) is int and group > 0 else None
 
 
-def _mlps(
-    row: Row, fields: Fields, architecture: Architecture, width: int
-) -> tuple[int, tuple[Experts, ...]]:
-    """Weights behind the mixers that every token takes, over all layers, and the experts.
-    `row.mlps`: how many maps an MLP has, and what else its class does. Raises ConfigError where a
-    size is missing.
+_LATENT = ("moe_latent_size", "routed_expert_hidden_size")
+_OWN = ("moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size")
+"""How files call the width of an expert, where it is told apart from that of a dense MLP."""
+
+
+def _behind(fields: Fields, row: Row, layers: int, width: int) -> tuple[int, tuple[Experts, ...]]:
+    """Weights behind the mixers that every token takes, over all layers, and the experts. Raises
+    ConfigError where a size is missing.
     """
-    words = row.mlps.split()
-    maps = int(words[0])
-    each = maps * width
-    found = _Widths.of(fields, words)
-    layers = sum(
-        times
-        for layer, times in architecture.counted()
-        if not ("apart" in words and any(part.mixes_tokens for part in layer))
-    )
-    if "none" in words:
-        return 0, ()
-    more = _per_layer(fields, words, width, len(architecture))
-    apart = _moe_listed(fields) if "apart" in words else 0
+    of, each = row.mlps, row.mlps.maps * width
+    number, chosen = (_told(fields, size) for size in (of.number, of.chosen))
     # none, or silent of them altogether
-    optional = ("moe" not in words and not found.chosen and found.own is None) or (
-        found.experts == 0 and not {"zero", "beside"}.isdisjoint(words)
-    )
-    single = "single" in words and found.experts == 1
-    if single or (not found.experts and not apart and optional):
-        return each * (found.dense or fields.needed(*_DENSE)) * layers + more, ()
-    number, chosen = fields.needed(*_EXPERTS), fields.needed(*_CHOSEN)
-    hidden = found.hidden or fields.needed("moe_intermediate_size")
+    silent = not of.moe and not chosen and fields.optional_size(*_OWN) is None
+    without = not number and (silent or (number == 0 and of.zero))
+    behind = size_of(of.layers, fields) if of.layers else layers
+    # where layers are MLPs alone, those with experts are listed
+    listed = of.layers != "" and row.experts != ""
+    if not behind:
+        return 0, ()
+    sparse: list[int] = []
+    if not (of.single and number == 1) and (listed or not without):
+        if not listed:
+            size_of(of.number, fields)
+        sparse = _sparse(fields, layers, row.experts)
+    if len(sparse) > behind:
+        raise fields.error("experts are in more layers than there are")
+    dense = range(behind if of.both else behind - len(sparse))
+    if not of.both and not of.layers:
+        dense = [i for i in range(layers) if i not in {*sparse}]
+    every = sum(each * own * times for (own,), times in _alike(fields, dense, of.dense).items())
     # experts of a narrower latent, and the maps there and back
     latent = fields.optional_size(*_LATENT)
-    there = 0 if latent is None else 2 * width * latent
-    sparse = apart if "apart" in words else _sparse(fields, layers, row.experts)
-    if sparse > layers or chosen > number:
-        raise fields.error(
-            "experts are in more layers, or a token has more of them, than there are"
-        )
-    plain = layers if "both" in words else layers - sparse
-    dense = found.dense or (fields.needed(*_DENSE) if plain else 0)
-    gate = width if "gate" in words else 0
-    routed = width * number + each * found.shared + gate + there
-    every = sparse * routed + plain * each * dense + more
-    size = maps * (latent or width) * hidden
-    return every, (Experts(sparse, number, chosen, size),)
+    experts: list[Experts] = []
+    sizes = (of.number, of.chosen, of.hidden, of.shared, of.beside)
+    for own, times in _alike(fields, sparse, *sizes).items():
+        number, chosen, hidden, shared, beside = own
+        if not 1 <= chosen <= number:
+            raise fields.error(f"a token has {chosen} of {number} experts; correct one of them")
+        every += times * (width * (number + 2 * (latent or 0)) + each * shared + beside)
+        experts.append(Experts(times, number, chosen, of.maps * (latent or width) * hidden))
+    return every, tuple(experts)
 
 
-def _adjusted(fields: Fields, dense: int) -> int:
-    """Liquid's: two thirds of what the file says, rounded up."""
-    if fields.flag("block_auto_adjust_ff_dim") is False:
-        return dense
-    factor = Fraction(str(fields.value("block_ffn_dim_multiplier") or 1))
-    step = fields.optional_size("block_multiple_of") or 1
-    return -(-int(factor * (2 * dense // 3)) // step) * step
+def _told(fields: Fields, size: str) -> int | None:
+    """A size, None where the file does not tell it."""
+    value = value_of(size, fields)
+    return value if isinstance(value, int) else None
 
 
-def _per_layer(fields: Fields, words: Sequence[str], width: int, layers: int) -> int:
-    """Gemma's embeddings of every token for every layer, and what takes them in; and what MLPs are
-    wider by where keys and values are another layer's.
-    """
-    shared = fields.optional_size("num_kv_shared_layers", low=0) or 0
-    more = 3 * width * fields.needed(*_DENSE) if fields.flag("use_double_wide_mlp") else 0
-    each = fields.needed("hidden_size_per_layer_input", low=0) if "inputs" in words else 0
-    known = fields.needed("vocab_size_per_layer_input") if each else 0
-    return layers * each * (known + 3 * width) + shared * more
+def _alike(fields: Fields, layers: Sequence[int], *sizes: str) -> Counter[tuple[int, ...]]:
+    """What these expressions are in these layers, and in how many of them."""
+    unlike = any("each(" in size for size in sizes)
+    found: Counter[tuple[int, ...]] = Counter()
+    for i in layers if unlike else layers[:1]:
+        at = replace(fields, layer=i)
+        found[tuple(size_of(size, at) for size in sizes)] += 1 if unlike else len(layers)
+    return found
 
 
-def _moe_listed(fields: Fields) -> int:
-    """How many layers are experts and nothing else."""
-    names = ("hybrid_override_pattern", "layers_block_type", "layer_types")
-    listed = fields.value(fields.find(*names) or "")
-    words = listed if isinstance(listed, str) else json_list(listed) or []
-    return sum(word in ("E", "moe") for word in words)
-
-
-class _Widths(NamedTuple):
-    """What files say of MLPs: units of a dense one, of an expert and of what all tokens take beside
-    experts, and how many experts there are and are chosen; None where they do not.
-    """
-
-    dense: int | None
-    experts: int | None
-    chosen: int | None
-    own: int | None
-    """Where they are told apart from those of a dense MLP."""
-    hidden: int | None
-    """Of an expert in any case."""
-    shared: int
-
-    @classmethod
-    def of(cls, fields: Fields, words: Sequence[str]) -> _Widths:
-        size = fields.optional_size
-        wide = size(*_DENSE)
-        apart = size(*_APART) if "two" in words or not words else None
-        dense = wide if apart is None else apart
-        if "half" in words and dense is not None:
-            dense //= 2
-        if "adjusted" in words and dense is not None:
-            dense = _adjusted(fields, dense)
-        width = size(*WIDTHS) or 0
-        if "four" in words and dense is None:
-            dense = 4 * width or None
-        if "ratio" in words and dense is None:
-            # of flash-linear-attention: two thirds, as an MLP has three maps
-            ratio = size("hidden_ratio")
-            dense = None if ratio is None else -(-(width * ratio * 2 // 3) // 256) * 256
-        if "projected" in words:
-            step = fields.needed("ffn_round_up_to_multiple_of")
-            factor = fields.value("ffn_proj_factor")
-            if type(factor) not in (int, float) or not 0 < factor <= LARGEST:
-                raise fields.wrong("ffn_proj_factor", "be a positive number")
-            dense = -(-int(Fraction(str(factor)) * width) // step) * step
-        own = size("moe_intermediate_size")
-        # of a type that is not counted, whichever there is
-        hidden = wide if "wide" in words or (own is None and not words) else own
-        experts = size(*_EXPERTS, low=0)
-        shared = hidden if "shared" in words else None
-        if not words or "sized" in words:
-            asked = fields.needed if experts and words and "told" not in words else size
-            shared = asked(*_SHARED, low=0)
-        if shared is None and (not words or "told" in words):
-            number = (fields.needed if experts and words else size)(*_BESIDE, low=0)
-            shared = (hidden or 0) * (number or 0)
-        # Hunyuan's switch, without which nothing stands beside the experts; nor beside a dense one
-        alone = "single" in words and experts == 1
-        if alone or fields.flag("use_mixed_mlp_moe") is False:
-            shared = 0
-        if "beside" in words and not experts:
-            dense = shared or dense
-        return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared or 0)
-
-
-_APART = ("dense_intermediate_size", "prefix_dense_intermediate_size", "intermediate_size_mlp")
-"""Of a dense MLP, where `intermediate_size` is of experts."""
-_DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size", "dff")
-_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
-_BESIDE = (
-    *("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
-    "num_shared_expert",
-)
-_LATENT = ("moe_latent_size", "routed_expert_hidden_size")
-_CHOSEN = (
-    *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k"),
-    "moe_top_k",
-)
-_SHARED = (
-    *("shared_expert_intermediate_size", "shared_intermediate_size"),
-    *("moe_shared_expert_intermediate_size", "share_expert_dim", "share_expert_dims"),
-)
-
-
-def _sparse(fields: Fields, layers: int, experts: str) -> int:
-    """How many layers have experts, by the row's expression. Raises ConfigError where that is not
+def _sparse(fields: Fields, layers: int, experts: str) -> list[int]:
+    """The layers that have experts, by the row's expression. Raises ConfigError where that is not
     told.
     """
     freq = fields.value("moe_layer_freq")
     if freq not in (None, 1) and json_list(freq) is None:
         raise fields.wrong("moe_layer_freq", "be 1, or a list with 1 for every layer with experts")
     if not experts:
-        return layers
+        return [*range(layers)]
     each = [value_of(experts, replace(fields, layer=i)) for i in range(layers)]
-    return sum(bool(fields.known(own) if isinstance(own, Unknown) else own) for own in each)
+    known = (fields.known(own) if isinstance(own, Unknown) else own for own in each)
+    return [i for i, own in enumerate(known) if own]
 
 
 def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
@@ -506,7 +411,10 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     no power of two would have to be undone, so that such experts do not count. Shared experts do.
     """
     try:
-        least = min(_widths(_opened(fields), row), default=0)
+        fields = _opened(fields, architecture, row)
+        unlike = any("each(" in size for size in astuple(row.mlps) if isinstance(size, str))
+        layers = range(len(architecture) if unlike else 1)
+        least = min(_least(replace(fields, layer=i), row) for i in layers)
     except ConfigError:
         # of a field that nothing else is read from: a width is assumed, the card is there
         return None
@@ -516,13 +424,15 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     return Mlp(least, stated=True, every=not (row.bare or apart))
 
 
-def _widths(fields: Fields, row: Row) -> list[int]:
-    """The width of every kind of MLP that layers have; empty where one is not known."""
-    found = _Widths.of(fields, row.mlps.split())
-    if not found.chosen or found.experts == 0:
-        return [] if found.dense is None else [found.dense]
-    if found.hidden is None:
-        return []
+def _least(fields: Fields, row: Row) -> int:
+    """The smallest width of an MLP that layers have; 0 where one is not known."""
+    of = row.mlps
+    sizes = (of.dense, of.number, of.chosen, of.hidden, of.shared)
+    dense, number, chosen, hidden, shared = (_told(fields, size) for size in sizes)
+    if not chosen or number == 0 or of.both or (of.single and number == 1):
+        return dense or 0
+    if hidden is None or shared is None:
+        return 0
     scale = fields.value("routed_scaling_factor")
     # where such files are silent, classes have factors of their own
     silent = scale is None and not fields.has("n_routed_experts")
@@ -532,9 +442,8 @@ def _widths(fields: Fields, row: Row) -> list[int]:
         clean = False
     # what experts of a narrower latent see is not the whole of a token
     clean &= fields.find(*_LATENT) is None
-    routed = found.hidden << (found.chosen.bit_length() - 1) if clean else 0
+    routed = hidden << (chosen.bit_length() - 1) if clean else 0
     # layers without experts have the dense width: all that a file without sizes of its own
     # for experts may hold is one width for both
-    mixed = bool(row.experts) or found.own is not None
-    dense = [found.dense] if mixed and found.dense is not None else []
-    return [routed + found.shared, *dense]
+    mixed = dense is not None and (row.experts != "" or fields.find(*_OWN) is not None)
+    return min(routed + shared, dense) if mixed else routed + shared

@@ -88,6 +88,21 @@ def searched(*attention: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def test_weights_of_layers_that_a_search_chose() -> None:
+    """Two thirds of 2.6 x 96 are 166 units, rounded up to 256, or of 5 x 96, 320: to 512; an MLP
+    and an attention are maps of 96 x 96 instead, an MLP is gone.
+    """
+    file = searched(GROUP, {"no_op": True}, {"replace_with_linear": True}, GROUP)
+    blocks = file["block_configs"]
+    blocks[1]["ffn"] = {"ffn_mult": 5}
+    blocks[2]["ffn"] = {"replace_with_linear": True}
+    blocks[3]["ffn"] = {"no_op": True}
+    found = from_config(file | {"hidden_size": 96, "vocab_size": 10}).weights
+    assert found is not None
+    attention = 2 * 96 * (6 + 2) * 16
+    assert found.total == 2 * attention + 3 * 96 * (256 + 512) + 2 * 96 * 96 + 2 * 10 * 96
+
+
 GROUP = {"n_heads_in_group": 3}
 GEMMA_2 = BASE | HEADS | {"model_type": "gemma2", "head_dim": 16, "sliding_window": 11}
 QWEN_MOE = BASE | HEADS | {"model_type": "qwen2_moe", "use_sliding_window": False}
