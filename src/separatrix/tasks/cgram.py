@@ -4,9 +4,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Table
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -60,7 +60,6 @@ class CGram(Task):
 
     name = "cgram"
     title = "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
-    usage = "n, V, c (default 2)"
     source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "followers are Zipf-distributed and all contexts are asked for alike",
@@ -74,14 +73,12 @@ class CGram(Task):
         n=26,V=8,c=2 n=38,V=8,c=2 n=39,V=9,c=3 n=64,V=16,c=2 n=256,V=32,c=2 n=1024,V=64,c=3
     """)
 
-    n: int
-    V: int
-    c: int = 2
+    n: int = size(lambda task: (task.c + 1) ** 2 + task.c)
+    V: int = size(lambda task: task.c * _root(task.entries, task.c))
+    c: int = size(2, LONGEST_CONTEXT, default=2)
 
     def __post_init__(self) -> None:
-        c = require(self.name, "c", self.c, 2, LONGEST_CONTEXT)
-        require(self.name, "n", self.n, (c + 1) ** 2 + c, LARGEST_SIZE)
-        self._require(V=c * _root(self.entries, c))
+        super().__post_init__()
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     @property

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Table
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import evenly, other, share, shown, smallest
@@ -45,7 +45,6 @@ class Copying(Task):
 
     name = "copying"
     title = "copying: a string of at most n values, a mark; answer the string again"
-    usage = "n, V"
     source = "arXiv 1511.06464; arXiv 2402.01032"
     several = True
     shifts: ClassVar[dict[str, str]] = {
@@ -54,11 +53,8 @@ class Copying(Task):
     shortcuts = ("expected place",)
     grid = ("n=24,V=4", "n=32,V=8", "n=48,V=6", "n=128,V=16", "n=512,V=32", "n=2048,V=64")
 
-    n: int
-    V: int
-
-    def __post_init__(self) -> None:
-        self._require(n=2, V=2)
+    n: int = size(2)
+    V: int = size(2)
 
     def layout(self) -> Layout:
         """Behind the mark and a blank the string's first value is due, the others later."""
@@ -162,7 +158,6 @@ class SelectiveCopying(Task):
 
     name = "selective-copying"
     title = "selective copying: n values scattered among T tokens; answer all of them in order"
-    usage = "n (values), T (tokens they stand among), V"
     source = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
     several = True
     shifts: ClassVar[dict[str, str]] = {
@@ -174,12 +169,9 @@ class SelectiveCopying(Task):
         n=8,T=64,V=4 n=12,T=96,V=6 n=16,T=128,V=8 n=16,T=256,V=16 n=16,T=4096,V=16 n=256,T=4096,V=64
     """)
 
-    n: int
-    T: int
-    V: int
-
-    def __post_init__(self) -> None:
-        self._require(n=2, T=self.n, V=2)
+    n: int = size(2, told="values")
+    T: int = size(lambda task: task.n, told="tokens they stand among")
+    V: int = size(2)
 
     def layout(self) -> Layout:
         """All values may stand before the blanks; the first is due first, the others later."""

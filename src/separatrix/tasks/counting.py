@@ -5,15 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, isqrt
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import check_names, ladder, require
+from separatrix.tasks.base.described import check_names, choice, ladder, require, size
 from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, how_often
 
 Form = Literal["ones", "queried"]
@@ -76,13 +76,12 @@ class Counting(Task):
         n=512,V=32,form=queried
     """)
 
-    n: int
-    V: int = 2
-    form: Form = "ones"
+    n: int = size(1)
+    V: int = size(2, default=2)
+    form: Form = choice(Form, default="ones")
 
     def __post_init__(self) -> None:
-        self._known("form", self.form, get_args(Form))
-        self._require(n=1, V=2)
+        super().__post_init__()
         if self.form == "ones" and self.V != 2:
             raise SizeError(
                 f"{self.name}: V is {self.V}; ones are counted among bits, V = 2; ask for one of V"
@@ -304,20 +303,14 @@ class Majority(Task):
 
     name = "majority"
     title = "majority: which of k symbols occurs most often among n tokens"
-    usage = "n, k (symbols, default 2)"
     source = "theory.md, section 2"
     shifts: ClassVar[dict[str, str]] = {
         "clear": "the winner's count is uniform from the least that wins to n"
     }
     grid = ("n=15", "n=16,k=4", "n=33,k=5", "n=127", "n=256,k=16", "n=1023")
 
-    n: int
-    k: int = 2
-
-    def __post_init__(self) -> None:
-        symbols = self.k if type(self.k) is int else 2
-        require(self.name, "n", self.n, 3, LARGEST_SIZE, drawn=symbols)
-        self._require(k=(2, self.n))
+    n: int = size(3)
+    k: int = size(2, lambda task: task.n, default=2, told="symbols")
 
     def layout(self) -> Layout:
         """Two runs: a tie of 0 and 1, or one vote more for 0; and one vote more, for 1."""

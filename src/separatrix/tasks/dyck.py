@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
 from separatrix.tasks.base.task import PLAIN, Batch, Family, Task, Tokens
 
@@ -74,7 +75,6 @@ class Dyck(Task):
         "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
         " most D deep"
     )
-    usage = "n (even), k (kinds), D (depth)"
     source = "[Bha24]"
     shortcuts = ("counters", "products")
     shifts: ClassVar[dict[str, str]] = {
@@ -84,12 +84,12 @@ class Dyck(Task):
     }
     grid = ("n=96,k=2,D=6", "n=96,k=3,D=8", "n=128,k=2,D=8", "n=128,k=4,D=12", "n=256,k=8,D=16")
 
-    n: int
-    k: int
-    D: int
+    n: int = size(2, told="even")
+    k: int = size(1, told="kinds")
+    D: int = size(1, told="depth")
 
     def __post_init__(self) -> None:
-        self._require(k=1, D=1, n=2)
+        super().__post_init__()
         if self.n % 2:
             raise SizeError(
                 f"{self.name}: n is {self.n}; balanced brackets come in pairs, so n must be even"

@@ -4,11 +4,10 @@ import itertools
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
 
 _LONGEST = 8
@@ -59,10 +58,6 @@ class FuzzyRecall(Task):
     title = (
         "fuzzy recall: n keys of up to a tokens, values of up to b, then a key; answer its value"
     )
-    usage = (
-        "n (pairs), K (ids of keys), V (ids of values), a (longest key, default 3), b (longest"
-        " value, default 3)"
-    )
     source = "arXiv 2403.17844"
     several = True
     shifts: ClassVar[dict[str, str]] = {
@@ -74,34 +69,21 @@ class FuzzyRecall(Task):
         n=336,K=4,V=32,a=4,b=3 n=1024,K=4,V=64,a=5,b=4
     """)
 
-    n: int
-    K: int
-    V: int
-    a: int = 3
-    b: int = 3
-
-    def __post_init__(self) -> None:
-        self._require(n=2, V=2, b=(1, _LONGEST), K=(2, 1 << 32))
-        require(self.name, "a", self.a, 1, _LONGEST, drawn=self._least_key)
-        if self.n > (strings := sum(self._strings)):
-            raise SizeError(
-                f"{self.name}: n is {self.n}; there are {strings} keys of up to a={self.a} of"
-                f" K={self.K} ids"
-            )
+    n: int = size(2, lambda task: min(LARGEST_SIZE, sum(task.strings)), told="pairs")
+    K: int = size(2, 1 << 32, told="ids of keys")
+    V: int = size(2, told="ids of values")
+    a: int = size(1, _LONGEST, default=3, told="longest key")
+    b: int = size(1, _LONGEST, default=3, told="longest value")
 
     @property
-    def _least_key(self) -> int:
-        keys = itertools.accumulate(self.K**length for length in itertools.count(1))
-        return next(a for a, number in enumerate(keys, 1) if number >= self.n)
-
-    @property
-    def _strings(self) -> list[int]:
+    def strings(self) -> list[int]:
+        """How many there are of 1, ..., a ids of keys."""
         return [self.K**length for length in range(1, self.a + 1)]
 
     @property
     def key_lengths(self) -> list[int]:
         """How many keys have 1, ..., a tokens."""
-        strings = self._strings
+        strings = self.strings
         counts = [self.n * each // sum(strings) for each in strings]
         # at most a keys are left over: to the longest that there is a string for
         for length in reversed(range(self.a)):

@@ -5,6 +5,7 @@ from typing import ClassVar
 from separatrix.core.numbers.binomials import Partitions
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import one_of
@@ -166,7 +167,6 @@ class IsTree(Task):
 
     name = "istree"
     title = "IsTree: n - 1 edges between n vertices, end by end; answer 1 if they form a tree"
-    usage = "n (vertices)"
     source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "recursive": (
@@ -181,10 +181,7 @@ class IsTree(Task):
     shortcuts = ("leaves",)
     grid = ("n=64", "n=80", "n=96", "n=129", "n=257")
 
-    n: int
-
-    def __post_init__(self) -> None:
-        self._require(n=3)
+    n: int = size(3, told="vertices")
 
     def layout(self) -> Layout:
         """A prefix has 2 tokens for each of the n - b edges of a forest of b trees (`groups`)."""

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import require, size
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 
 
 def path(
@@ -185,7 +186,6 @@ class KHop(Composition, Task):
         "k-hop induction heads: from the last token k times to what stands behind the latest"
         " earlier occurrence"
     )
-    usage = "n, V (letters), k (hops)"
     source = "[San24], Definition 4.1"
     shifts: ClassVar[dict[str, str]] = {
         "random": (
@@ -196,14 +196,17 @@ class KHop(Composition, Task):
     shortcuts = ("walks",)
     grid = ("n=64,V=8,k=7", "n=90,V=10,k=7", "n=96,V=8,k=8", "n=256,V=16,k=8", "n=1024,V=32,k=16")
 
-    n: int
-    V: int
-    k: int
+    n: int = size(
+        lambda task: (task.k + 1) * max(4, task.V) if task.shift == PLAIN else 2,
+        lambda task: LARGEST_SIZE if task.shift == PLAIN else MOST_RANDOM,
+    )
+    V: int = size(2, MOST_LETTERS, told="letters")
+    k: int = size(1, MOST_HOPS, told="hops")
 
     def __post_init__(self) -> None:
-        plain = self.shift == PLAIN
-        self._require(V=(4 if plain else 2, MOST_LETTERS), k=(1, MOST_HOPS))
-        self._require(n=(self.k + 1) * self.V if plain else (2, MOST_RANDOM))
+        super().__post_init__()
+        if self.shift == PLAIN:
+            require(self.name, "V", self.V, 4, MOST_LETTERS)
 
     def layout(self) -> Layout:
         """The count that `words.counted` derives for k = 1 and n >= 2V - 1."""

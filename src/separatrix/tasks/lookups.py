@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import SAME
+from separatrix.tasks.base.described import SAME, size
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns, ranges
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import Batch, Task, Tokens
@@ -26,8 +26,12 @@ class Lookup(Task):
 
     shifts: ClassVar[dict[str, str]] = LOOKUP_SHIFTS
 
-    n: int
-    V: int
+    n: int = size(1)
+    V: int = size(2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     def _laid(self, ids: dict[str, int], **others: Any) -> Layout:
         """The layout; what is asked for is the place at which two runs meet."""
@@ -101,18 +105,10 @@ class Eva(Lookup):
 
     name = "eva"
     title = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
-    usage = "n, V (default n)"
     source = "[Ye26]"
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
-    V: int = SAME
-
-    def __post_init__(self) -> None:
-        least = 2 if self.V is SAME else 1
-        if self.V is SAME:
-            object.__setattr__(self, "V", self.n)
-        self._require(n=least, V=2)
-        check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
+    V: int = size(2, default=SAME)
 
     def layout(self) -> Layout:
         """Values and arguments share their ids. V = n stays so; any other V stays."""
@@ -140,13 +136,8 @@ class Index(Lookup):
 
     name = "index"
     title = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
-    usage = "n, V"
     source = "[Wen25]"
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64,V=64", "n=256,V=64", "n=1024,V=64")
-
-    def __post_init__(self) -> None:
-        self._require(n=1, V=2)
-        check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     def layout(self) -> Layout:
         ids = {"value": self.V, "position": self.n}

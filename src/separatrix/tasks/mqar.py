@@ -10,9 +10,9 @@ from flint import arb, ctx
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Facts, Layout, Part, Table
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -253,22 +253,20 @@ class MQAR(Task):
         vocab_size=8192,input_seq_len=512,num_kv_pairs=64
     """)
 
-    vocab_size: int
-    input_seq_len: int
-    num_kv_pairs: int
+    vocab_size: int = size(lambda task: max(4, 2 * task.num_kv_pairs + 2), LARGEST_VOCABULARY)
+    input_seq_len: int = size(lambda task: 4 * task.num_kv_pairs)
+    num_kv_pairs: int = size(1, LARGEST_VOCABULARY // 2 - 1)
     power_a: float = 0.01
-    random_non_queries: int = 1
+    random_non_queries: int = size(0, 1, default=1)
 
     def __post_init__(self) -> None:
-        k = require(self.name, "num_kv_pairs", self.num_kv_pairs, 1, LARGEST_VOCABULARY // 2 - 1)
-        if require(self.name, "input_seq_len", self.input_seq_len, 4 * k, LARGEST_SIZE) % 2:
+        super().__post_init__()
+        if self.input_seq_len % 2:
             raise SizeError(
                 f"{self.name}: input_seq_len is {self.input_seq_len}; it must be even, so the"
                 " smallest from here is one more"
             )
-        require(self.name, "vocab_size", self.vocab_size, max(4, 2 * k + 2), LARGEST_VOCABULARY)
         object.__setattr__(self, "power_a", _power(self.name, self.power_a))
-        self._require(random_non_queries=(0, 1))
         check_zipf(self.name, "the number of values with shift=zipf", self.answers, self.shift)
 
     def layout(self) -> Layout:

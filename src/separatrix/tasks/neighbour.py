@@ -7,7 +7,7 @@ from math import comb
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Layout, Part
 from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
@@ -80,7 +80,6 @@ class Neighbour(Task):
         "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the"
         " nearest"
     )
-    usage = "n, d (bits of a string), V (labels)"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "equal": "strings are any different ones, the query is one of them: associative recall"
@@ -90,12 +89,9 @@ class Neighbour(Task):
         n=4,d=12,V=2 n=8,d=14,V=4 n=12,d=15,V=3 n=32,d=16,V=4 n=128,d=17,V=8 n=256,d=18,V=16
     """)
 
-    n: int
-    d: int
-    V: int
-
-    def __post_init__(self) -> None:
-        self._require(V=2, n=self.V, d=(3, MOST_BITS))
+    n: int = size(2)
+    d: int = size(3, MOST_BITS, told="bits of a string")
+    V: int = size(2, lambda task: task.n, told="labels")
 
     def drawn_from(self, size: str) -> int:
         """From so many bits on there is room for n strings, any two of which differ in three."""

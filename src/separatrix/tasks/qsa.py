@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import SAME, ladder, require
+from separatrix.tasks.base.described import SAME, ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Part
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
 _MOST_AVERAGED = 4096
@@ -66,7 +66,6 @@ class QSA(Task):
         "q-sparse averaging: n values, then sets of q places; answer the sum of each set's values"
         " modulo V"
     )
-    usage = "n, q, V, sets (default n)"
     source = "[San23]"
     several = True
     shifts: ClassVar[dict[str, str]] = {
@@ -82,25 +81,18 @@ class QSA(Task):
         n=512,q=8,V=32,sets=64
     """)
 
-    n: int
-    q: int
-    V: int
-    sets: int = SAME
+    n: int = size(2)
+    q: int = size(2, lambda task: min(task.n, _MOST_AVERAGED) if task.averaged else task.n)
+    V: int = size(lambda task: task.q + 1 if task.averaged else 2)
+    sets: int = size(1, default=SAME)
 
-    def __post_init__(self) -> None:
-        n, q, V = self.n, self.q, self.V
-        self._require(n=2)
-        if self.sets is SAME:
-            object.__setattr__(self, "sets", n)
-        self._require(q=(2, n), V=2, sets=1)
-        if self.shift == "average":
-            require(self.name, "q with shift=average", q, 2, min(n, _MOST_AVERAGED))
-            require(self.name, "V with shift=average", V, q + 1, LARGEST_SIZE)
+    @property
+    def averaged(self) -> bool:
+        return self.shift == "average"
 
     def drawn_from(self, size: str) -> int:
         """From q V values on every sum is sure to have a set."""
-        drawn = size == "n" and self.shift == PLAIN and type(self.q) is type(self.V) is int
-        return self.q * self.V if drawn else 0
+        return self.q * self.V if size == "n" and self.shift == PLAIN else 0
 
     def layout(self) -> Layout:
         kept = f"q = {self.q:,}, V = {self.V:,}, "
@@ -134,7 +126,7 @@ class QSA(Task):
     @property
     def chance(self) -> Fraction:
         """1/V; with shift=average that of the likeliest sum of q values, floor(q w/2)."""
-        if self.shift != "average":
+        if not self.averaged:
             return Fraction(1, self.V)
         q = self.q
         values = (self.V - 1) // self.q + 1

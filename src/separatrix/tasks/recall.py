@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import isqrt
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import choice, ladder, size
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
@@ -102,7 +102,6 @@ class Recall(Task):
 
     name = "recall"
     title = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
-    usage = "n, K, V, form=present|absent|last|independent (default present), question=first"
     source = "[Bha24], [Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are Zipf-distributed and all keys are asked for alike",
@@ -115,19 +114,18 @@ class Recall(Task):
         n=64,K=256,V=32,form=absent n=256,K=256,V=64,form=last n=256,K=1024,V=256
     """)
 
-    n: int
-    K: int
-    V: int
-    form: Form = "present"
-    question: Place = "last"
+    n: int = size(lambda task: 3 if task.form == "last" else 2)
+    K: int = size(
+        lambda task: 3 if task.form == "last" else task.n + (task.form == "absent"),
+        2 * LARGEST_SIZE,
+    )
+    V: int = size(2)
+    form: Form = choice(Form, default="present")
+    question: Place = choice(Place, default="last")
 
     def __post_init__(self) -> None:
-        self._known("form", self.form, get_args(Form))
-        self._known("question", self.question, get_args(Place))
+        super().__post_init__()
         last = self.form == "last"
-        require(self.name, "n", self.n, 3 if last else 2, LARGEST_SIZE)
-        fewest = 3 if last else self.n + (self.form == "absent")
-        self._require(K=(fewest, 2 * LARGEST_SIZE), V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
         if not last:
             # keys are written once: what was written first is what is asked for, and no shortcut
@@ -346,7 +344,6 @@ class NoisyRecall(Task):
     title = (
         "noisy recall: n pairs of key and value amid slots of noise, then a key; answer its value"
     )
-    usage = "n (pairs), noise (slots), K (keys), V (values), N (ids of noise, default 16)"
     source = "arXiv 2403.17844"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"
@@ -356,14 +353,11 @@ class NoisyRecall(Task):
         n=256,noise=256,K=1024,V=32 n=512,noise=1536,K=4096,V=64
     """)
 
-    n: int
-    noise: int
-    K: int
-    V: int
-    N: int = 16
-
-    def __post_init__(self) -> None:
-        self._require(n=2, noise=0, K=self.n, V=2, N=1)
+    n: int = size(2, told="pairs")
+    noise: int = size(0, told="slots")
+    K: int = size(lambda task: task.n, told="keys")
+    V: int = size(2, told="values")
+    N: int = size(1, default=16, told="ids of noise")
 
     @property
     def slots(self) -> int:

@@ -91,7 +91,7 @@ class Functions(Composition, Task):
                 f"{self.name}: about 2^{self.length.bit_length()} tokens, but a prompt has at most"
                 " 10^100; lower m or the n_l"
             )
-        self._check_shift(self.shift)
+        super().__post_init__()
         self._known("values", self.values, VALUES)
         if self.values == PERMUTATIONS and self.shift != PLAIN:
             raise SizeError(

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import ladder
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Layout, Part, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
@@ -131,7 +131,6 @@ class StateRecall(Composition, Task):
 
     name = "state-recall"
     title = "state-based recall: P pointers into n cells are exchanged K times, then one is read"
-    usage = "n (cells), V (values), K (swaps), P (pointers, default 5)"
     source = "arXiv 2604.03444"
     shifts: ClassVar[dict[str, str]] = {
         "free": (
@@ -144,13 +143,10 @@ class StateRecall(Composition, Task):
         n=512,V=32,K=128,P=32
     """)
 
-    n: int
-    V: int
-    K: int
-    P: int = 5
-
-    def __post_init__(self) -> None:
-        self._require(V=2, K=(1, MOST_SWAPS), P=(3, MOST_POINTERS), n=self.P)
+    n: int = size(lambda task: task.P, told="cells")
+    V: int = size(2, told="values")
+    K: int = size(1, MOST_SWAPS, told="swaps")
+    P: int = size(3, MOST_POINTERS, default=5, told="pointers")
 
     def layout(self) -> Layout:
         """The cells are the facts; where the pointers stand decides which one is asked for."""

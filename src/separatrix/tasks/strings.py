@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import PLAIN, Batch, FirstPart, Task, Tokens
 from separatrix.tasks.drawing.distinct import one_of
@@ -35,7 +36,7 @@ class Strings(Task):
     first: ClassVar[str]
     """What the first one is."""
 
-    n: int
+    n: int = size(1)
 
     def _laid(self, runs: TwoRuns, grows: Growth) -> Layout:
         n = self.n
@@ -92,7 +93,6 @@ class Equality(Strings):
 
     name = "equality"
     title = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
-    usage = "n"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "apart": (
@@ -103,9 +103,6 @@ class Equality(Strings):
     grid = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
     first = "the first string"
-
-    def __post_init__(self) -> None:
-        self._require(n=1)
 
     def layout(self) -> Layout:
         """Two runs: the first of the two is the second string again."""
@@ -242,7 +239,6 @@ class Disjointness(Strings):
         "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i ="
         " v_i = 1"
     )
-    usage = "n"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"
@@ -251,9 +247,7 @@ class Disjointness(Strings):
     grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     first = "the first set"
-
-    def __post_init__(self) -> None:
-        self._require(n=2)
+    n: int = size(2)
 
     def layout(self) -> Layout:
         """Two runs: the first set holds all elements, the second none or one."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import ladder
+from separatrix.tasks.base.described import choice, ladder, size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import PLAIN, Batch, FirstPart, Task, Tokens
 from separatrix.tasks.drawing.distinct import avoiding, independent
@@ -71,19 +71,9 @@ class Cancelling(Task):
     summands: ClassVar[int]
     smallest_modulus: ClassVar[int]
 
-    n: int
-    M: int
-    form: Form = "query"
-
-    forms: ClassVar[tuple[str, ...]] = ("query",)
-
-    def __post_init__(self) -> None:
-        self._known("form", self.form, self.forms)
-        self._require(n=self._smallest, M=self.smallest_modulus)
-
-    @property
-    def _smallest(self) -> int:
-        return self.summands - (self.form == "query")
+    n: int = size(lambda task: task.summands - (task.form == "query"))
+    M: int = size(lambda task: task.smallest_modulus)
+    form: Form = choice(Form, default="query")
 
     @property
     def _small(self) -> bool:
@@ -184,7 +174,6 @@ class TwoSum(Cancelling):
         "query": "2-Sum modulo M: does some earlier token cancel the last",
         "decision": "2-Sum modulo M: do any two cancel",
     }
-    usage = "n, M, form=query|decision (default query)"
     source = "[San23], [Ye26]"
     shifts: ClassVar[dict[str, str]] = {
         "few": "at most four different values (decision: classes), and the last one drawn",
@@ -200,8 +189,6 @@ class TwoSum(Cancelling):
 
     summands = 2
     smallest_modulus = 3
-
-    forms = ("query", "decision")
 
     def layout(self) -> Layout:
         return super().layout()._replace(classes=self._classes())
@@ -350,13 +337,14 @@ class ThreeSum(Cancelling):
     name = "threesum"
     title = "3-Sum modulo M: do two earlier tokens and the last cancel"
     titles: ClassVar[dict[str, str]] = {"query": title}
-    usage = "n, M"
     source = "[San23]"
     shortcuts = ("more residues",)
     grid = ("n=24,M=4099", "n=32,M=4099", "n=64,M=4099", "n=64,M=32771")
 
     summands = 3
     smallest_modulus = 5
+
+    form: Literal["query"] = choice(Literal["query"], default="query")
 
     def level(self, probe: str) -> Fraction:
         few = probe in ("counts", "last tokens", "nearest key")

@@ -17,6 +17,7 @@ from flint import fmpz
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 
@@ -87,7 +88,7 @@ _LEVELLED = 4096
 class Ones(Task):
     """How many of n bits are ones, modulo the number of answers."""
 
-    n: int
+    n: int = size(2)
 
     def _laid(self, answers: Mapping[str, int], bits: str = "") -> Layout:
         """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
@@ -130,7 +131,6 @@ class Parity(Ones):
 
     name = "parity"
     title = "parity: answer 1 if the number of ones among n bits is odd"
-    usage = "n"
     source = "arXiv 1906.06755"
     shifts: ClassVar[dict[str, str]] = {
         "few": (
@@ -139,9 +139,6 @@ class Parity(Ones):
         )
     }
     grid = ("n=32", "n=48", "n=64", "n=256", "n=1024", "n=4096")
-
-    def __post_init__(self) -> None:
-        self._require(n=2)
 
     def layout(self) -> Layout:
         return self._laid(YES_OR_NO, "bits")
@@ -193,7 +190,6 @@ class Modular(Ones):
 
     name = "modular"
     title = "modular counting: how many of n bits are ones, modulo m"
-    usage = "n, m"
     source = "arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "independent": "bits are independent and fair, after the first m - 1, which make the answer"
@@ -201,10 +197,8 @@ class Modular(Ones):
     }
     grid = ("n=48,m=3", "n=64,m=5", "n=96,m=4", "n=256,m=7", "n=1024,m=16", "n=4096,m=60")
 
-    m: int
-
-    def __post_init__(self) -> None:
-        self._require(m=2, n=self.m)
+    n: int = size(lambda task: task.m)
+    m: int = size(2)
 
     def layout(self) -> Layout:
         return self._laid({f"number modulo {self.m}": self.m})
@@ -239,7 +233,7 @@ _LEAST_DRAWN = 8
 class Product(Composition, Task):
     """The product of n elements of a group, independent and uniform, the first acting first."""
 
-    n: int
+    n: int = size(2)
 
     @property
     @abstractmethod
@@ -337,7 +331,6 @@ class Permutation(Product):
         "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
         " product"
     )
-    usage = "n, k (things that are permuted)"
     source = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "swaps": (
@@ -350,10 +343,7 @@ class Permutation(Product):
     shortcuts = ("parities",)
     grid = ("n=16,k=4", "n=32,k=4", "n=16,k=5", "n=64,k=5", "n=256,k=5")
 
-    k: int
-
-    def __post_init__(self) -> None:
-        self._require(n=2, k=(2, MOST_THINGS))
+    k: int = size(2, MOST_THINGS, told="things that are permuted")
 
     @property
     def elements(self) -> Arrangements:
@@ -445,7 +435,7 @@ class Group(Product):
     G: str
 
     def __post_init__(self) -> None:
-        self._require(n=2)
+        super().__post_init__()
         found = _GROUP.fullmatch(self.G) if isinstance(self.G, str) else None
         if found is None or (found[2] and not 2 <= int(found[2]) <= _LARGEST):
             raise SizeError(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import cleandoc
 from textwrap import indent
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Final, NamedTuple, Self, dataclass_transform, get_args
 
 from separatrix.core.document.terminal import wrap
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import LARGEST_SIZE
 
-SAME: Any = None
-"""The default of a size that is another one where it is left out."""
 _MOST_DIGITS = 128
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 
@@ -125,6 +124,46 @@ def shown(value: Any) -> str:
     return f"10^{len(digits) - 1}" if value == 10 ** (len(digits) - 1) else digits
 
 
+Bound = int | Callable[[Any], int]
+SAME: Any = None
+"""The default of a size that is n where it is left out."""
+_DECLARED: Final = "size"
+
+
+class _Size(NamedTuple):
+    """What a size may be: an integer from `least` to `most`, or one of some words."""
+
+    least: Bound
+    most: Bound
+    told: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def depends(self) -> bool:
+        return callable(self.least) or callable(self.most)
+
+    def usage(self, own: Field[Any]) -> str:
+        """How texts give it: "noise (slots)", "N (ids of noise, default 16)"."""
+        default = "n" if own.default is SAME else own.default
+        notes = [self.told] * bool(self.told) + [f"default {default}"] * (default is not MISSING)
+        words = f"={'|'.join(self.words)}" if self.words else ""
+        return f"{own.name}{words}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def size(
+    least: Bound, most: Bound = LARGEST_SIZE, *, default: Any = MISSING, told: str = ""
+) -> Any:
+    """Declares an integer from `least` to `most`: numbers, or functions of the task, whose sizes
+    with plain bounds have been checked by then, and those before it. `told` says what it counts.
+    """
+    return field(default=default, metadata={_DECLARED: _Size(least, most, told)})
+
+
+def choice(words: Any, *, default: str) -> Any:
+    """Declares one of the words of a Literal."""
+    return field(default=default, metadata={_DECLARED: _Size(0, 0, "", get_args(words))})
+
+
 _LABEL = re.compile(r"^(Drawn|Counted|From): ", re.M)
 WIDTH = 100
 """Columns of what is wrapped for a file."""
@@ -198,7 +237,7 @@ for.
 """
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(size, choice))
 @dataclass(frozen=True, kw_only=True)
 class Described(ABC):
     """A task at a size. Subclasses are frozen dataclasses, without being told so, whose fields are
@@ -208,7 +247,7 @@ class Described(ABC):
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     usage: ClassVar[str] = ""
-    """The sizes a task text may give; `shift` stands behind them."""
+    """The sizes a task text may give, as they are declared unless told; `shift` stands behind."""
     source: ClassVar[str] = ""
     words: ClassVar[Words]
     """What people and language models are told: the docstring of one that is drawn."""
@@ -239,9 +278,36 @@ class Described(ABC):
         told = cleandoc(vars(cls).get("__doc__") or "")
         if _LABEL.search(told):
             cls.words = Words.read(told)
-        if cls.shifts and "usage" in vars(cls):
-            cls.usage += f", shift={'|'.join(cls.shifts)}"
         dataclass(frozen=True, kw_only=True)(cls)
+        if cls.name and not cls.usage:
+            sizes = ((f.metadata.get(_DECLARED), f) for f in fields(cls))
+            # a single word leaves nothing to choose
+            cls.usage = ", ".join(one.usage(f) for one, f in sizes if one and len(one.words) != 1)
+        elif "usage" not in vars(cls):
+            return
+        if cls.shifts:
+            cls.usage += f", shift={'|'.join(cls.shifts)}"
+
+    def __post_init__(self) -> None:
+        """Raises UnknownNameError or SizeError for sizes that are none of those declared."""
+        declared: dict[str, _Size] = {
+            f.name: f.metadata[_DECLARED] for f in fields(self) if _DECLARED in f.metadata
+        }
+        numbers = {name: one for name, one in declared.items() if not one.words}
+        for name, one in declared.items():
+            if one.words:
+                self._known(name, getattr(self, name), one.words)
+            elif getattr(self, name) is SAME:
+                object.__setattr__(self, name, vars(self)["n"])
+        whole = all(type(getattr(self, name)) is int for name in numbers)
+        for name, one in sorted(numbers.items(), key=lambda each: each[1].depends):
+            low, high = (end(self) if callable(end) else end for end in (one.least, one.most))
+            drawn = self.drawn_from(name) if whole else 0
+            require(self.name, name, getattr(self, name), low, high, drawn=drawn)
+
+    def drawn_from(self, size: str) -> int:
+        """The least of a size of which instances are drawn: below it, tasks are judged alone."""
+        return 0
 
     @property
     @abstractmethod

@@ -22,7 +22,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Power
 from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.described import PLAIN as PLAIN
-from separatrix.tasks.base.described import Described, require
+from separatrix.tasks.base.described import Described
 from separatrix.tasks.base.layout import LARGEST_SIZE as LARGEST_SIZE
 from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns, ranges
 from separatrix.tasks.base.layout import Family as Family
@@ -128,6 +128,10 @@ class Task(Described):
 
     stepwise = False
     """Whether the steps to the answer are to be written too."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._known("shift", self.shift, (PLAIN, *self.shifts))
 
     @property
     def _made_of(self) -> int:
@@ -279,10 +283,6 @@ class Task(Described):
             found.append(part - ids.start)
         return found
 
-    def drawn_from(self, size: str) -> int:
-        """The least of a size of which instances are drawn: below it, tasks are judged alone."""
-        return 0
-
     def check_drawn(self) -> None:
         """Raises SizeError where no instances are drawn."""
         for name in (field.name for field in fields(self)):
@@ -367,17 +367,6 @@ class Task(Described):
                 f" {self.vocabulary})"
             )
         return array.astype(np.int64, copy=False)
-
-    def _require(self, **sizes: int | tuple[int, int]) -> None:
-        """Raises SizeError for a size below the least or beyond the most; checks the shift."""
-        for name, told in sizes.items():
-            low, high = told if isinstance(told, tuple) else (told, LARGEST_SIZE)
-            least = self.drawn_from(name)
-            require(self.name, name, getattr(self, name), low, high, drawn=least)
-        self._check_shift(self.shift)
-
-    def _check_shift(self, shift: str) -> None:
-        self._known("shift", shift, (PLAIN, *self.shifts))
 
     def _within(self, part: Tokens, what: str, low: int, high: int) -> None:
         """Raises SizeError when a token of `part` is no id of [low, high)."""

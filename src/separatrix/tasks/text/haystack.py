@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import Ints, NDArray, np
-from separatrix.tasks.base.described import ladder, require
+from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.task import rows_of
 from separatrix.tasks.drawing.distinct import distinct, shuffled, smallest
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
-from separatrix.tasks.text.names import PATTERN, names
+from separatrix.tasks.text.names import MOST, PATTERN, names
 
 SHORTEST: Final = 6
 _LONGEST: Final = 12
@@ -152,22 +152,20 @@ class Haystack(TextTask):
     due = "due after the prompt"
     grows = "length"
 
-    length: int
+    length: int = size(lambda task: TOLD * task.needles + SHORTEST, LONGEST_TEXT, told="words")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if 2 * self.needles > MOST:
+            raise SizeError(
+                f"{self.name}: {self.needles:,} sentences need {2 * self.needles:,} names; there"
+                f" are {MOST:,}"
+            )
 
     @property
     @abstractmethod
     def needles(self) -> int:
         """How many there are."""
-
-    def _check_length(self) -> None:
-        """Raises SizeError without room for the needles, or two names for each."""
-        told = TOLD * self.needles
-        require(self.name, "length", self.length, told + SHORTEST, LONGEST_TEXT)
-        if 2 * self.needles > len(names()):
-            raise SizeError(
-                f"{self.name}: {self.needles:,} sentences need {2 * self.needles:,} names; there"
-                f" are {len(names()):,}"
-            )
 
     @property
     def sentences(self) -> int:
@@ -288,26 +286,22 @@ class Needles(Haystack):
     title = (
         "needles in a haystack: code words of several names among filler; answer those asked for"
     )
-    usage = "length (words), keys, values (of a key, default 1), queries (default 1)"
     grid = ladder("""
         length=80,keys=4 length=120,keys=4,values=2 length=120,keys=6,queries=2 length=1024,keys=8
         length=4096,keys=16,values=4 length=32768,keys=64 length=131072,keys=64,queries=4
     """)
 
-    keys: int
-    values: int = 1
-    queries: int = 1
+    keys: int = size(2, MOST)
+    values: int = size(1, MOST, default=1, told="of a key")
+    queries: int = size(1, lambda task: task.keys, default=1)
 
     def __post_init__(self) -> None:
-        require(self.name, "keys", self.keys, 2, len(names()))
-        require(self.name, "values", self.values, 1, len(names()))
-        require(self.name, "queries", self.queries, 1, self.keys)
+        super().__post_init__()
         if self.values > 1 and self.queries > 1:
             raise SizeError(
                 f"{self.name}: values is {self.values} and queries is {self.queries}; one of them"
                 " must be 1"
             )
-        self._check_length()
 
     @property
     def needles(self) -> int:
@@ -432,20 +426,14 @@ class Variables(Haystack):
 
     name = "variables"
     title = "variable tracking in words: chains of copies among filler; answer all that hold a word"
-    usage = "length (words), chains, hops (copies in a chain)"
     grid = ladder("""
         length=80,chains=3,hops=1 length=120,chains=4,hops=2 length=160,chains=4,hops=4
         length=1024,chains=4,hops=4 length=8192,chains=8,hops=4 length=32768,chains=8,hops=8
         length=131072,chains=16,hops=8
     """)
 
-    chains: int
-    hops: int
-
-    def __post_init__(self) -> None:
-        require(self.name, "chains", self.chains, 2, len(names()))
-        require(self.name, "hops", self.hops, 1, len(names()))
-        self._check_length()
+    chains: int = size(2, MOST)
+    hops: int = size(1, MOST, told="copies in a chain")
 
     @property
     def needles(self) -> int:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from separatrix.core.errors import SpecError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import require
+from separatrix.tasks.base.described import choice, size
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
-from separatrix.tasks.text.names import names
+from separatrix.tasks.text.names import MOST, names
 from separatrix.tasks.text.templates import (
     HOLE,
     MOST_HOPS,
@@ -101,48 +101,42 @@ class MultiHop(TextTask):
 
     name = "multihop"
     title = "k hops through n facts told in words"
-    usage = f"k, n, style={'|'.join(_CUES)} (default direct)"
     source = "[Peng24], [CPW], told as text"
     shortcuts = ("most ways",)
     grid = ("k=2,n=25", "k=2,n=40", "k=3,n=56", "k=2,n=80", "k=4,n=144", "k=4,n=576", "k=8,n=1088")
 
-    k: int
-    n: int
-    style: str = "direct"
-
-    def __post_init__(self) -> None:
-        require(self.name, "k", self.k, 1, MOST_HOPS)
-        require(self.name, "n", self.n, _LEAST_CHAINS * self._per_chain, self._most)
-        self._known("style", self.style, _CUES)
+    k: int = size(1, MOST_HOPS)
+    n: int = size(lambda task: _LEAST_CHAINS * task.per_chain, lambda task: task.most)
+    style: str = choice(Literal["direct", "steps"], default="direct")
 
     @property
     def sentences(self) -> int:
         return self.n
 
     @property
-    def _per_chain(self) -> int:
+    def per_chain(self) -> int:
         """k facts, a decoy beside each, and one that leads on."""
         return 2 * self.k + 1
 
     def _needed(self, n: int) -> int:
         """Names of n facts: of whole chains, and two for each fact left over."""
-        whole, rest = divmod(n, self._per_chain)
+        whole, rest = divmod(n, self.per_chain)
         return whole * (self.k + 2) + 2 * rest
 
     @property
-    def _most(self) -> int:
+    def most(self) -> int:
         """The largest n up to which there are names for every one."""
-        every, each = len(names()), self._per_chain
+        each = self.per_chain
         # from the last number of chains that leave names for all facts left over
-        n = (every - 2 * each) // (self.k + 2) * each
-        while self._needed(n + 1) <= every:
+        n = (MOST - 2 * each) // (self.k + 2) * each
+        while self._needed(n + 1) <= MOST:
             n += 1
         return n
 
     @property
     def candidates(self) -> int:
         """Number of choices m, the right one included."""
-        return self.n // self._per_chain
+        return self.n // self.per_chain
 
     def level(self, probe: str) -> Fraction:
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
@@ -168,7 +162,7 @@ class MultiHop(TextTask):
         named = rng.choice(len(names()), self._needed(self.n), replace=False).tolist()
         drawn = (names()[at] for at in named)
         whole = self.candidates
-        rest = self.n - whole * self._per_chain
+        rest = self.n - whole * self.per_chain
         chains = [[next(drawn) for _ in range(len(asked) + 1)] for _ in range(whole)]
         joined = [
             Fact(asked[hop], *chain[hop : hop + 2]) for chain in chains for hop in range(self.k + 1)

@@ -21,6 +21,8 @@ _PAIRS: Final = """
     bk bz dp dz fg fk fp fz gf gk gp gz kf kg kp kz mz pf pg pk pz tf tg vb vd vg vk vm vz zb zf
     zg zk zp
 """
+MOST: Final = 12_016
+"""How many names there are."""
 _RUDE: Final = """
     dik fag fap fuk gas gip jap jiz kak kik kok kum lez naz nig nip pak pis pus rap sex tit
 """
