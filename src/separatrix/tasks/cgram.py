@@ -51,7 +51,9 @@ class CGram(Task):
 
     Where V > entries, ids that follow nothing are no answer: naming a follower is right with
     probability 1/entries. What follows the nearest context is the answer less often than others (as
-    in recall): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
+    in recall): with probability (entries/V - 1)/(entries - 1), 0 where V > entries. What each token
+    asked for speaks for by itself, all added up, is right more often ("skip grams"). Where no two
+    followers are alike it is a solution, if contexts are counted at their own places alone.
 
     Counted: Not known: which continuations are allowed depends on the whole prefix.
 
@@ -68,7 +70,7 @@ class CGram(Task):
         ),
         "local": "the context asked for is one of the last quarter",
     }
-    shortcuts = ("near misses",)
+    shortcuts = ("near misses", "skip grams")
     grid = ladder("""
         n=26,V=8,c=2 n=38,V=8,c=2 n=39,V=9,c=3 n=64,V=16,c=2 n=256,V=32,c=2 n=1024,V=64,c=3
     """)

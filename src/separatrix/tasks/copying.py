@@ -33,8 +33,9 @@ class Copying(Task):
     Any one value says nothing: the values asked for are uniform, whichever values stand in the
     prompt, and where V divides m so is one of them given all counts. With lengths that differ, no
     place counted from either end holds the answer: m + 1 places back is right for one length of M =
-    n - ceil(n/2) + 1, and the i-th place for one of m values at most. (A string of fixed length
-    would be copied by one fixed look back, with nothing counted.)
+    n - ceil(n/2) + 1, and the i-th place for one of m values at most. What stands most often where
+    it may tells more ("expected place"), as was measured. (A string of fixed length would be copied
+    by one fixed look back, with nothing counted.)
 
     Counted: V^n, for the first n tokens [here]: two strings of n values differ at a place, which is
     asked for. (Shorter strings go on in other ways than longer ones, and are fewer.)
@@ -147,7 +148,8 @@ class SelectiveCopying(Task):
     at no fixed place: counted from the end it is as many places back as there are tokens up to it,
     which is n and the blanks behind the i-th value; of a uniform value these are uniform from 0 to
     T - n. So one place is right with probability 1/(T - n + 1) for itself; by the number of the
-    question, i, one place is with probability n/T at most.
+    question, i, one place is with probability n/T at most, and all places, each by how likely it
+    is, tell more ("expected place"): their level is what was measured.
 
     Counted: V^n, for the first T tokens [here]: where the values stand makes no difference to what
     is answered, and two strings that differ at a place are told apart there.

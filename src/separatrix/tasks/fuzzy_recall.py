@@ -11,6 +11,8 @@ from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Ta
 from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
 
 _LONGEST = 8
+Key = tuple[int, ...]
+"""Or a value: its tokens."""
 
 
 class FuzzyRecall(Task):
@@ -44,8 +46,8 @@ class FuzzyRecall(Task):
 
     A part of a key tells what it leaves of the keys, so the sizes of the grid use nearly all
     strings there are: the last token of the key leaves about n/K of them, all tokens but the first
-    about K + 1. (With many ids and few keys a single token tells the key: 0.64 with 8 ids and 12
-    keys.)
+    about K + 1, all in any order a few ("parts of keys", of which the level is what was measured).
+    (With many ids and few keys a single token tells the key: 0.64 with 8 ids and 12 keys.)
 
     Counted: Not counted.
 
@@ -63,7 +65,7 @@ class FuzzyRecall(Task):
     shifts: ClassVar[dict[str, str]] = {
         "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
     }
-    shortcuts = ("suffixes",)
+    shortcuts = ("parts of keys",)
     grid = ladder("""
         n=24,K=2,V=6,a=4,b=2 n=30,K=2,V=5,a=4,b=2 n=36,K=3,V=8,a=3,b=3 n=120,K=3,V=16,a=4,b=3
         n=336,K=4,V=32,a=4,b=3 n=1024,K=4,V=64,a=5,b=4
@@ -178,26 +180,31 @@ class FuzzyRecall(Task):
             targets[row, at : at + len(value)] = value
         return targets
 
+    def told(self, prompt: list[int]) -> tuple[list[Key], list[Key], Key]:
+        """Keys and values in the order of a prompt, and what stands before its first blank."""
+        pairs, asked = prompt[: self.pairs], prompt[self.pairs :]
+        runs = [tuple(run) for _, run in itertools.groupby(pairs, lambda token: token < self.V)]
+        key = tuple(itertools.takewhile(lambda token: token < self.V + self.K, asked))
+        return runs[::2], runs[1::2], key
+
     def _value(self, prompt: list[int]) -> tuple[list[int], int]:
         """The value asked for, and where its first token is due. Raises SizeError."""
         blank = self.V + self.K
-        pairs, asked = prompt[: self.pairs], prompt[self.pairs :]
-        runs = [tuple(run) for _, run in itertools.groupby(pairs, lambda token: token < self.V)]
-        keys, values = runs[::2], runs[1::2]
+        pairs = prompt[: self.pairs]
+        keys, values, asked = self.told(prompt)
         found = dict(zip(keys, values, strict=False))
-        while asked and asked[-1] == blank:
-            asked.pop()
         if (
             pairs[0] < self.V
             or blank in pairs
             or not len(keys) == len(values) == len(found) == self.n
             or max(map(len, keys)) > self.a
             or max(map(len, values)) > self.b
-            or tuple(asked) not in found
+            or asked not in found
+            or any(token != blank for token in prompt[self.pairs + len(asked) :])
         ):
             raise self.refused(
                 f"a prompt holds {self.n} different keys of 1 to {self.a} tokens, each before a"
                 f" value of 1 to {self.b}, in {self.pairs} tokens, then one of the keys and blanks,"
                 f" {blank}"
             )
-        return list(found[tuple(asked)]), self.pairs + len(asked) - 1
+        return list(found[asked]), self.pairs + len(asked) - 1

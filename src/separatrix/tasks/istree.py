@@ -77,30 +77,18 @@ def groups(u: Tokens, v: Tokens, n: int) -> Tokens:
 
     Every vertex points to one of its group, at last to the smallest. Each group with an edge to a
     group with a smaller such vertex is hung on the smallest of those, and pointers are followed to
-    their ends. The next round takes larger and largest, and so on in turn until no edge runs
-    between groups.
+    their ends, until no edge runs between groups.
     """
-    batch = len(u)
-    row = n * np.arange(batch)[:, None]
-    to = np.arange(batch * n)
-    one = (u + row).ravel()
-    other = (v + row).ravel()
-    down = True
+    row = n * np.arange(len(u))[:, None]
+    to = np.arange(row.size * n)
+    ends = np.stack(((u + row).ravel(), (v + row).ravel()))
     while True:
-        one = to[one]
-        other = to[other]
-        between = one != other
+        low, high = np.sort(to[ends], axis=0)
+        between = low != high
         if not between.any():
-            return to.reshape(batch, n)
-        one = one[between]
-        other = other[between]
-        low = np.minimum(one, other)
-        high = np.maximum(one, other)
-        if down:
-            np.minimum.at(to, high, low)
-        else:
-            np.maximum.at(to, low, high)
-        down = not down
+            return to.reshape(len(u), n)
+        ends = ends[:, between]
+        np.minimum.at(to, high[between], low[between])
         while ((further := to[to]) != to).any():
             to = further
 

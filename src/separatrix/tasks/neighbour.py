@@ -63,7 +63,9 @@ class Neighbour(Task):
     string whose difference to the query, read as a number from either end, is the smallest. How
     often that is right, over all patterns of flips, is the level of "bits" and "nearest key" (for
     more than 20,000 patterns a bound: the first flip alone decides, and ties are won); it falls as
-    d grows beyond log2 n. No sampler avoids it: near means just that most bits agree.
+    d grows beyond log2 n. No sampler avoids it: near means just that most bits agree. Therefore the
+    label whose strings, added up, are most like the query is often right ("likeness"): of few
+    strings nearly always, at n = 256 in 0.18.
 
     Counted: Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
     apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here], since
@@ -84,7 +86,7 @@ class Neighbour(Task):
     shifts: ClassVar[dict[str, str]] = {
         "equal": "strings are any different ones, the query is one of them: associative recall"
     }
-    shortcuts = ("bits",)
+    shortcuts = ("bits", "likeness")
     grid = ladder("""
         n=4,d=12,V=2 n=8,d=14,V=4 n=12,d=15,V=3 n=32,d=16,V=4 n=128,d=17,V=8 n=256,d=18,V=16
     """)

@@ -42,7 +42,7 @@ class QSA(Task):
     that have the sum. Hence counts, any one place, and the set by itself say nothing; only values
     and set together do. (Who looks up some of a set's values gains a little before the last, less
     for larger n: one of three, for n = 8 and V = 2, is right 4/7 of the time, since of the values
-    left fewer are equal to it.)
+    left fewer are equal to it. The level of "looked up" is what was measured.)
 
     Shifts draw values independently and uniform, of [V] or for the average of 0..floor((V-1)/q),
     and sets without looking at them.
@@ -68,6 +68,7 @@ class QSA(Task):
     )
     source = "[San23]"
     several = True
+    shortcuts = ("looked up",)
     shifts: ClassVar[dict[str, str]] = {
         "average": (
             "values are at most (V-1)/q, so that sums are q times the average of [San23]; sets are"

@@ -71,7 +71,7 @@ class Recall(Task):
 
     What was written first (form=last) is overwritten for n >= 4, and so right with probability 1/m.
     What was written second counts for keys written twice, as one is with probability (1 - 1/D)^(n -
-    2D).
+    2D). The value written most often ("most writes") is right more often, as was measured.
 
     Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming
     one that does is right with probability 1/D (given that it is not "none"). And the value of
@@ -108,7 +108,7 @@ class Recall(Task):
         "few": f"values are among the first {FEW} only and all keys are asked for alike",
         "repeats": "about sqrt(n) keys are written again and again (form=last)",
     }
-    shortcuts = ("first writes",)
+    shortcuts = ("first writes", "most writes")
     grid = ladder("""
         n=8,K=16,V=4 n=8,K=12,V=6,form=absent n=16,K=12,V=4,form=last n=32,K=64,V=16
         n=64,K=256,V=32,form=absent n=256,K=256,V=64,form=last n=256,K=1024,V=256

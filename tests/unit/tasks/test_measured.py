@@ -5,21 +5,38 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from importlib.resources import files
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from separatrix.tasks import (
     PROBES,
+    QSA,
     TASKS,
+    CGram,
+    Copying,
+    Disjointness,
     FuzzyRecall,
+    Neighbour,
+    Recall,
     SelectiveCopying,
     Task,
     parse_any_task,
     parse_task,
 )
 from separatrix.tasks.audits import accuracies, audit
-from separatrix.tasks.audits.shortcuts import SHORTCUTS, expected_place, most_ways, suffixes
+from separatrix.tasks.audits.shortcuts import (
+    SHORTCUTS,
+    beside,
+    expected_place,
+    likeness,
+    looked_up,
+    most_ways,
+    most_writes,
+    parts_of_keys,
+    skip_grams,
+)
 from separatrix.tasks.measured import MEASURED, level, measured, rules, stated
 from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextTask
 
@@ -87,24 +104,44 @@ def test_the_same_is_measured_again(text: str) -> None:
     }
 
 
-def test_the_value_nearest_to_the_expected_place_by_hand() -> None:
-    """n = 2 of T = 5: expected at 2 and 4, counted from 1. The second question is asked."""
-    task = SelectiveCopying(n=2, T=5, V=3)
-    blank, asked, nothing = 3, 4, task.vocabulary
-    prompt = np.array([[1, blank, blank, 2, blank, asked, asked]])
-    assert expected_place(task, prompt).tolist() == [[2]]
-    prompt[0, -1] = nothing
-    assert expected_place(task, prompt).tolist() == [[1]]
+def test_places_weigh_as_often_as_they_hold_what_is_asked_for() -> None:
+    """Of 3 values among 6 places: over all sets of places. Of a copy: over all lengths."""
+    task = SelectiveCopying(n=3, T=6, V=2)
+    drawn = task.sample(40, np.random.default_rng(0)).tokens
+    for i in range(3):
+        often = np.bincount([places[i] for places in combinations(range(6), 3)], minlength=6)
+        prompts = drawn.copy()
+        prompts[:, task.T + i + 1 :] = task.vocabulary
+        votes = [np.where(drawn[:, :6] == value, often, 0).sum(axis=1) for value in (0, 1)]
+        assert (expected_place(task, prompts)[:, 0] == np.argmax(votes, axis=0)).all()
+    # of 3 to 6 values; after 9 tokens strings of 6, 5 and 4 are asked for the places 1, 2 and 3
+    copied = np.array([[0, 2, 1, 1, 3, 4, 4, 4, 4, 6, 6, 6, 6]])
+    assert expected_place(Copying(n=6, V=3), copied).tolist() == [[1]]
 
 
-def test_suffixes_by_hand() -> None:
-    """Keys 2 3, 3 2 3, 2 2 3 and 3 3 3 have the values 0, 1, 0 and 1; 3 2 3 is asked for, of which
-    the last token stands latest in 3 3 3, the last two in 2 2 3.
+def test_what_looks_at_single_tasks_by_hand() -> None:
+    """Keys 2 3, 3 2 3, 2 2 3, 3 3 2 have the values 0, 1, 0, 1, and 3 2 3 is asked for: its bag and
+    its first tokens say 1, the last token and the last two 0 (of 0, 1, 0 and of 0, 1).
     """
-    task = FuzzyRecall(n=4, K=2, V=2, a=3, b=1)
-    pairs = [2, 3, 0, 3, 2, 3, 1, 2, 2, 3, 0, 3, 3, 3, 1]
-    assert task.pairs == len(pairs)
-    assert suffixes(task, np.array([[*pairs, 3, 2, 3]])).tolist() == [[1, 0]]
+    fuzzy = FuzzyRecall(n=4, K=2, V=2, a=3, b=1)
+    pairs = [2, 3, 0, 3, 2, 3, 1, 2, 2, 3, 0, 3, 3, 2, 1]
+    assert fuzzy.pairs == len(pairs)
+    assert parts_of_keys(fuzzy, np.array([[*pairs, 3, 2, 3]])).tolist() == [[1, 0, 0, 1, 1]]
+    # the set of places 1, 3, 0 after values 1, 0, 2, 2: 0, then 0 + 2
+    sets = np.array([[1, 0, 2, 2, 4, 6, 3, 7, 7, 7]])
+    assert looked_up(QSA(n=4, q=3, V=3, sets=2), sets).tolist() == [[0, 2]]
+    # key 2 holds 1, 0 and 1; key 3 is not asked for
+    writes = np.array([[2, 1, 2, 0, 3, 0, 2, 1, 2], [2, 1, 2, 0, 3, 0, 2, 1, 4]])
+    recall = Recall(n=4, K=3, V=2, form="last")
+    assert most_writes(recall, writes).tolist() == [[1], [-1]]
+    # 0 1 before 2, 0 3 before 4, 0 5 before 4, 6 1 before 4, then 0 1: three times 4, 2 twice
+    grams = np.array([[0, 1, 2, 0, 3, 4, 0, 5, 4, 6, 1, 4, 0, 1]])
+    assert skip_grams(CGram(n=14, V=8), grams).tolist() == [[4]]
+    # strings 000 and 001 of label 0, 110 of 1, for 100: 1 + -1 of 0, 1 of 1
+    strings = np.array([[0, 8, 1, 8, 6, 9, 4]])
+    assert likeness(Neighbour(n=3, d=3, V=2), strings).tolist() == [[1]]
+    # 1 beside 2 and 3 beside 4 in u and v: pairs 01 and 23, or 12 alone
+    assert beside(Disjointness(n=4), np.array([[1, 0, 1, 0, 0, 1, 0, 1]])).tolist() == [[2, 1]]
 
 
 def test_most_ways_by_hand() -> None:

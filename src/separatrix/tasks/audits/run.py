@@ -205,12 +205,18 @@ class Subject:
     draw: Draw
     shortcuts: Mapping[str, Learner[Prompts]]
     """Probes that look at what this kind of task is made of."""
-    promised: bool = True
-    """Whether the task promises its levels: no shift does."""
-    note: str = ""
+    shift: str = PLAIN
+    """None promises its levels."""
 
-
-_NOT_PROMISED = "promises nothing about shortcuts; the levels are those of the task without it"
+    @property
+    def note(self) -> str:
+        """What a reader must know about its sampler; mostly empty."""
+        if self.shift == PLAIN:
+            return ""
+        return (
+            f"shift={self.shift} promises nothing about shortcuts; the levels are those of the task"
+            " without it"
+        )
 
 
 def subject_of(task: Task | TextTask) -> Subject:
@@ -221,8 +227,6 @@ def subject_of(task: Task | TextTask) -> Subject:
             f"{task.spec}: a chain of thought is there to be followed, and no shortcut; audit the"
             f" task without it: {task.asked.spec}"
         )
-    shift = getattr(task, "shift", PLAIN)
-    promised = shift == PLAIN
     chance = Fraction(1, task.candidates) if words else task.chance
     return Subject(
         spec=task.spec,
@@ -233,8 +237,7 @@ def subject_of(task: Task | TextTask) -> Subject:
         level=lambda probe: max(stated(task, probe) or Fraction(1), chance),
         draw=partial(_told, task) if words else partial(_drawn, task),
         shortcuts={name: shortcut(name, task) for name in task.shortcuts},
-        promised=promised,
-        note="" if promised else f"shift={shift} {_NOT_PROMISED}",
+        shift=getattr(task, "shift", PLAIN),
     )
 
 
@@ -306,6 +309,7 @@ def _aligned(rows: list[list[int]], wordings: int) -> Prompts:
 
 ANSWERS = "answers"
 """The row about the answers themselves: no probe."""
+_SEES_NOTHING = "nothing: is any answer more frequent than stated"
 MOST_ANSWERS = 1024
 """Of more, 4,000 instances do not show each answer often enough to learn anything about it."""
 LEAST = 100
@@ -367,55 +371,38 @@ def tried(
     before: int = 0,
 ) -> dict[str, Row]:
     prompts, targets = task.draw(fitted + tested, rng)
-    if task.promised:
+    promised = task.shift == PLAIN
+    if promised:
         _check_different(task, prompts)
-    drawn = before + fitted + tested
-    return {
-        name: (
-            _answers(task, targets, drawn)
-            if name == ANSWERS
-            else _probed(name, task, prompts, targets, fitted, drawn)
+    rows: dict[str, Row] = {}
+    for name in names:
+        tests: dict[Test, float] = {}
+        if name == ANSWERS:
+            judged, level, sees = targets, task.chance, _SEES_NOTHING
+            right = int(np.bincount(targets).max())
+            tests["most frequent"] = largest_above(targets, task.answers, level)
+        else:
+            judged, level = targets[fitted:], task.level(name)
+            sees = words_of(PROBE[name]) if name in PROBE else SHORTCUTS[name]
+            probe = PROBE[name] if name in PROBE else task.shortcuts[name]
+            guess = probe(prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
+            right = guess.right(judged)
+            tests["accuracy"] = above(right, len(judged), level)
+            if task.answers == 2 and level == task.chance:
+                # of what is independent of the answer its standard error is 1/sqrt(instances)
+                tests["correlation"] = guess.correlation(judged) * len(judged) ** 0.5
+        rows[name] = Row(
+            probe=name,
+            sees=sees,
+            right=right,
+            judged=len(judged),
+            level=level,
+            z=max(tests.values()),
+            test=max(tests, key=lambda test: tests[test]),
+            drawn=before + fitted + tested,
+            promised=promised or name == ANSWERS,
         )
-        for name in names
-    }
-
-
-def _probed(
-    name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted: int, drawn: int
-) -> Row:
-    judged = targets[fitted:]
-    level = task.level(name)
-    probe = PROBE[name] if name in PROBE else task.shortcuts[name]
-    guess = probe(prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
-    tests: dict[Test, float] = {"accuracy": above(guess.right(judged), len(judged), level)}
-    if task.answers == 2 and level == task.chance:
-        # independent of the answer, it would have a standard error of about 1/sqrt(instances)
-        tests["correlation"] = guess.correlation(judged) * len(judged) ** 0.5
-    test = max(tests, key=lambda name: tests[name])
-    return Row(
-        probe=name,
-        sees=words_of(PROBE[name]) if name in PROBE else SHORTCUTS[name],
-        right=guess.right(judged),
-        judged=len(judged),
-        level=level,
-        z=tests[test],
-        test=test,
-        drawn=drawn,
-        promised=task.promised,
-    )
-
-
-def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
-    return Row(
-        probe=ANSWERS,
-        sees="nothing: is any answer more frequent than stated",
-        right=int(np.bincount(targets).max()),
-        judged=len(targets),
-        level=task.chance,
-        z=largest_above(targets, task.answers, task.chance),
-        test="most frequent",
-        drawn=drawn,
-    )
+    return rows
 
 
 def _check_different(task: Subject, prompts: Prompts) -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice, permutations
+from operator import itemgetter
+from statistics import mode
 from typing import TYPE_CHECKING, Any
 
 from separatrix import tasks
-from separatrix.core.numbers.lazy import Bools, Floats, np
+from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
 from separatrix.tasks.audits.probes import (
     Guess,
     Learner,
@@ -110,6 +112,13 @@ def bits(task: tasks.Neighbour, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
+def likeness(task: tasks.Neighbour, tokens: Tokens) -> Tokens:
+    """The label of whose strings bits agree with the query's most often, less those that do not."""
+    unlike = np.bitwise_count(tokens[:, 0:-1:2] ^ tokens[:, -1:]).astype(np.int64)
+    return _voted(task.d - 2 * unlike, tokens[:, 1::2] - task.strings, task.V)
+
+
+@one_by_one
 def first_writes(task: tasks.Recall, tokens: Tokens) -> Tokens:
     """The values written first and second beside the key asked for, and both together."""
     values, keys, query = task.read(tokens)
@@ -122,6 +131,15 @@ def first_writes(task: tasks.Recall, tokens: Tokens) -> Tokens:
     met = found.any(axis=1)
     one, two = (np.where(met, values[rows, place], _NONE) for place in (first, second))
     return np.column_stack((one, two, one * (task.V + 1) + two))
+
+
+@one_by_one
+def most_writes(task: tasks.Recall, tokens: Tokens) -> Tokens:
+    """The value written most often beside the key asked for, the first of several."""
+    values, keys, query = task.read(tokens)
+    # one more value, which stands beside all others
+    often = how_often(np.where(keys == query[:, None], values, task.V), task.V + 1)[:, :-1]
+    return np.where(often.any(axis=1), often.argmax(axis=1), _NONE)[:, None]
 
 
 @one_by_one
@@ -166,54 +184,72 @@ def near_misses(task: tasks.CGram, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def expected_place(task: tasks.SelectiveCopying | tasks.Copying, tokens: Tokens) -> Tokens:
-    """The value nearest to where the one asked for stands on average."""
-    due = (tokens != task.vocabulary).sum(axis=1)
-    rows = np.arange(len(tokens))
-    if isinstance(task, tasks.Copying):
-        shortest = np.maximum((task.n + 1) // 2, (due - 1) // 2)
-        longest = np.minimum(task.n, due - 2)
-        tries = [(shortest * (4 - part) + longest * part) // 4 for part in range(5)]
-        return np.column_stack([tokens[rows, np.maximum(due - 2 - m, 0)] for m in tries])
-    # of n uniform places among T the i-th lies at i (T + 1)/(n + 1) on average, counted from 1
-    asked = due - task.T
-    middle = 2 * asked * (task.T + 1) - 2 * (task.n + 1)
-    away = np.abs(2 * (task.n + 1) * np.arange(task.T) - middle[:, None])
-    held = tokens[:, : task.T] < task.V
-    nearest = np.where(held, away, away.max() + 1).argmin(axis=1)
-    return tokens[rows, nearest][:, None]
+def skip_grams(task: tasks.CGram, tokens: Tokens) -> Tokens:
+    """What stood most often where the answer does seen from a token asked for, all added up."""
+    windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], task.c, axis=1)
+    shared = (windows == tokens[:, None, -task.c :]).sum(axis=2)
+    return _voted(shared, tokens[:, task.c :], task.V)
 
 
 @one_by_one
-def suffixes(task: tasks.FuzzyRecall, tokens: Tokens) -> Tokens:
-    """The value of the latest key with the same last tokens: up to three, not all."""
-    columns: list[list[int]] = [[] for _ in range(max(1, min(3, task.a - 1)))]
+def expected_place(task: tasks.SelectiveCopying | tasks.Copying, tokens: Tokens) -> Tokens:
+    """The value that stands most where the one asked for may, each place by how likely it is."""
+    due = (tokens != task.vocabulary).sum(axis=1)[:, None]
+    if isinstance(task, tasks.Copying):
+        place = np.arange(task.n)
+        # the mark is not looked at: any length that such a place is asked for at
+        length = due - 2 - place
+        likely = (length >= task.shortest) & (length <= task.n) & (place < length)
+    else:
+        likely = _ordered(task.n, task.T)[due[:, 0] - task.T - 1]
+    return _voted(likely, tokens[:, : likely.shape[1]], task.V)
+
+
+def _voted(weights: NDArray[Any], held: Tokens, values: int) -> Tokens:
+    """(batch, 1): the value whose places, of those held (batch, places), weigh most together."""
+    votes = [np.where(held == value, weights, 0).sum(axis=1) for value in range(values)]
+    return np.argmax(votes, axis=0)[:, None]
+
+
+def _ordered(number: int, places: int) -> Floats:
+    """(number, places): how likely, but for a factor, the i-th of a uniform set stands where."""
+    # of factorials
+    logs = np.append(0.0, np.log(np.arange(1, places + 1)).cumsum())
+
+    def ways(among: Tokens, chosen: Tokens) -> Floats:
+        left = among - chosen
+        return np.where(left < 0, -np.inf, logs[among] - logs[chosen] - logs[np.maximum(left, 0)])
+
+    before, chosen = np.arange(places), np.arange(number)[:, None]
+    law = ways(before, chosen) + ways(before[::-1], chosen[::-1])
+    return np.exp(law - law.max(axis=1, keepdims=True))
+
+
+@one_by_one
+def parts_of_keys(task: tasks.FuzzyRecall, tokens: Tokens) -> Tokens:
+    """What most keys have for a value that share their last tokens with the one asked for, or the
+    first, up to three but not all, or all in any order.
+    """
+    lengths = range(1, max(2, min(4, task.a)))
+    looks = [sorted, *(itemgetter(slice(-each, None)) for each in lengths)]
+    looks += [itemgetter(slice(each)) for each in lengths]
+    seen = []
     for row in tokens.tolist():
-        asked = row[task.pairs :]
-        blank = task.V + task.K
-        key = [token for token in asked if task.V <= token < blank]
-        at = asked.count(blank)
-        for length, column in enumerate(columns, start=1):
-            end = [-1, *key][-length:] if length > len(key) else key[-length:]
-            column.append(_behind(row[: task.pairs], end, at, task.V))
-    return np.array(columns).T
+        keys, values, asked = task.told(row)
+        at = row.count(task.vocabulary - 1)
+        held = [(key, own[at]) for key, own in zip(keys, values, strict=True) if at < len(own)]
+        alike = ([own for key, own in held if look(key) == look(asked)] for look in looks)
+        seen.append([mode(each) for each in alike])
+    return np.array(seen)
 
 
-def _behind(pairs: list[int], end: list[int], at: int, values: int) -> int:
-    """Token `at` of the latest value behind a key with this end; -1 in it is where a key begins."""
-    for first in range(len(pairs) - 1, 0, -1):
-        if pairs[first] >= values or pairs[first - 1] < values or first + at >= len(pairs):
-            continue
-        if any(token >= values for token in pairs[first : first + at + 1]):
-            continue
-        before = pairs[max(0, first - len(end)) : first]
-        before = [-1] * (len(end) - len(before)) + before
-        if all(
-            token == wanted or (wanted < 0 and token < values)
-            for token, wanted in zip(before, end, strict=True)
-        ):
-            return pairs[first + at]
-    return _NONE
+@one_by_one
+def looked_up(task: tasks.QSA, tokens: Tokens) -> Tokens:
+    """The sum of what stands at the first places of a set, one or more but not all."""
+    rows = np.arange(len(tokens))[:, None]
+    due = (tokens != task.vocabulary).sum(axis=1)[:, None]
+    places = tokens[rows, due - task.q + np.arange(task.q - 1)] - task.V
+    return tokens[rows, places].cumsum(axis=1)
 
 
 @one_by_one
@@ -297,9 +333,20 @@ def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
 
 @together
 def sign_products(task: tasks.Disjointness, tokens: Tokens) -> Tokens:
-    """Two sums that one of 16 vectors of signs weighs the two sets to, multiplied."""
+    """Two sums that one of 16 vectors of signs weighs the two sets to, multiplied; and "beside"."""
     signs = 1 - 2 * np.random.default_rng(0).integers(2, size=(task.n, _SIGNS))
-    return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
+    sums = (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
+    return np.concatenate((sums, beside(task, tokens)), axis=1)
+
+
+@together
+def beside(task: tasks.Disjointness, tokens: Tokens) -> Tokens:
+    """How many elements of one set stand beside one of the other, in pairs from the first or the
+    second place on.
+    """
+    u, v = tokens[:, : task.n], tokens[:, task.n :]
+    met = u[:, :-1] * v[:, 1:] + u[:, 1:] * v[:, :-1]
+    return np.column_stack([met[:, start::2].sum(axis=1) for start in (0, 1)])
 
 
 @together
