@@ -112,6 +112,7 @@ def test_old_results_say_nothing() -> None:
             assert results.grey(cell) or ended, cell.name
 
 
+@pytest.mark.slow
 def test_what_was_not_trained_to_the_end_has_its_table_and_picture() -> None:
     for name in ASKED:
         table = read(name)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Container, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -46,12 +47,19 @@ SEALED = {"checks/verify": "checks/refute", "checks/refute": "checks/verify"}
 """What checks a certificate shares no code with what found it: folders of one room."""
 
 
+@cache
+def parsed(source: str) -> list[ast.Import | ast.ImportFrom]:
+    """What a source imports, anywhere in it."""
+    nodes = ast.walk(ast.parse(source))
+    return [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
 def imported(source: str) -> Iterator[str]:
     """Dotted names a source imports anywhere in it, 'torch' and 'separatrix.x' alike."""
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, "relative imports hide their floor"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
@@ -83,6 +91,7 @@ def violations(path: str, source: str) -> list[str]:
     return found
 
 
+@cache
 def _sources() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
 
@@ -120,10 +129,10 @@ def test_unit_tests_mirror_the_sources() -> None:
 def _files_imported(source: str, files: Container[str]) -> set[str]:
     """Modules of the package that a source imports, at its start, later, or for types alone."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found |= {full if full in files else node.module or "" for full in names}
     return {name for name in found if name in files}

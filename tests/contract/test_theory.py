@@ -139,7 +139,7 @@ TASKS = st.one_of(
 
 
 @settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=24, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(ARCHITECTURES, TASKS)
 def test_one_answer_at_a_size_and_every_verdict_holds(

@@ -184,7 +184,9 @@ def asks(node: ast.AST) -> str:
 
 
 def judged_by_clock(code: str) -> list[int]:
-    """The lines of assertions and loops that ask a clock."""
+    """The lines of assertions and loops that ask a clock; most files name none."""
+    if not any(clock in code for clock in CLOCKS):
+        return []
     return [
         node.lineno
         for node in ast.walk(ast.parse(code))

@@ -149,6 +149,7 @@ def test_the_page_stands_on_its_rows(tmp_path: Path) -> None:
         text(page, of_table(table({"full": (None, 900) * 4, "linear": SOONER})), {})
 
 
+@pytest.mark.slow
 def test_the_studys_page_stands_on_its_rows() -> None:
     """Whatever is trained so far: its claims hold, and its contrasts name one family."""
     rows = Path(__file__).resolve().parents[3] / "research" / "study" / "rows.jsonl"

@@ -202,7 +202,7 @@ def test_a_store_of_other_settings_gives_no_row(tmp_path: Path) -> None:
 
 
 def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:
-    found = trial(task="eva:n=2,V=2", seeds=2, steps=20)
+    found = trial(task="eva:n=2,V=2", seeds=2, steps=6)
 
     def train(store: str) -> list[object]:
         engine = InPlace(work, 1)
@@ -213,7 +213,7 @@ def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:
         assert contrasts(experiment.contrasts, of_table(table))[0].said.startswith("open: ")
         drawn = with_curves(experiment, of_table(table), tmp_path / store)
         curves = [curve for one in drawn.cells.values() for curve in one.curves.values()]
-        assert [curve[-1][0] for curve in curves] == [20] * 4
+        assert [curve[-1][0] for curve in curves] == [6] * 4
         rows = [replace(one, rates=()) for one in table.rows]
         return [rows, [(x.seed, x.right, x.steps_done) for one in table.rows for x in one.every]]
 

@@ -222,7 +222,7 @@ SMALL = (
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(PARTS, min_size=1, max_size=2), SMALL)
 def test_a_record_never_contradicts_the_n_it_names(parts: list[str], task: Task) -> None:
     """Where n is the smallest of a family, a task at or above it fails and one below it does

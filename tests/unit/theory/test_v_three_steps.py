@@ -241,6 +241,7 @@ def test_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) ->
     assert not holds(V, replace(found, n_2=found.n_2 - 1), sizes)
 
 
+@pytest.mark.slow
 def test_the_search_beats_parameters_chosen_by_hand() -> None:
     """h = 10^5, sigma = 10^7 everywhere. q = 10^9 of N_1 = 10^30 gives u_0 = floor(10^7 /
     log2(10^30 / (10^9 - 1))) = floor(143,347.62); half of each block and 10^8 of 10^17 places are

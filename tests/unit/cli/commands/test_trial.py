@@ -90,6 +90,7 @@ def with_small(folder: Path, small: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_ones_own_says_its_rule(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,8 +106,8 @@ def test_what_stands_behind_it_is_opened(asked: str) -> None:
 
 
 def test_more_models_than_fit_are_folded() -> None:
-    text = printed(tuple(f"gdn*{count}" for count in range(1, 8)), 4096, 80)
-    assert text.count("\nat 4,096 tokens") == text.count("at 4,096 tokens") - 2
+    text = printed(tuple(f"gdn*{count}" for count in range(1, 8)), 64, 80)
+    assert text.count("\nat 64 tokens") == text.count("at 64 tokens") - 2
     assert all(f"gdn*{count}" in text for count in range(2, 8))
 
 

@@ -385,6 +385,7 @@ def test_what_does_not_say_that_it_chooses_may_not(monkeypatch: pytest.MonkeyPat
         LAWS["formats"](made)
 
 
+@pytest.mark.slow
 def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [
         "--set",

@@ -648,6 +648,7 @@ def test_the_monotone_mixer_of_the_page_keeps_the_laws(monkeypatch: pytest.Monke
     assert broken_laws(made) == set()
 
 
+@pytest.mark.slow
 def test_verdicts_on_a_monotone_mixer_say_that_it_is_a_declaration() -> None:
     sx.register_mechanism(Gated)
     stack = sx.Architecture.parse("gated @ bf16, width=4, positions=none")

@@ -44,7 +44,7 @@ def test_every_text_task_is_in_the_dict() -> None:
 
 
 @given(tasks(), st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_reader_finds_what_was_drawn(task: MultiHop, seed: int) -> None:
     """The story is followed by hand: a table of (relation, subject), from the first name of the
     chain asked for.

@@ -75,8 +75,8 @@ def test_what_no_machine_can_be_called(host: str) -> None:
 def test_what_listens_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray waits for minutes; the engine does not."""
     pytest.importorskip("ray")
-    monkeypatch.setattr(ray, "CONNECTING", 2.0)
+    monkeypatch.setattr(ray, "CONNECTING", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         head = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(EngineError, match=f" {head} within 2 s"):
+        with pytest.raises(EngineError, match=f" {head} within 1 s"):
             RayEngine(head)
