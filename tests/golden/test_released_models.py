@@ -280,6 +280,19 @@ FROM_PAGES: dict[str, dict[str, Any]] = {
         **{"head_dim": 128, "moe_num_primary_experts": 32, "moe_num_active_primary_experts": 4},
         **{"vocab_size": 151_936, "sliding_window_layout": [0] * 32, "sliding_window_size": 4096},
     },
+    # its class reads no experts
+    "Hunyuan-7B": {
+        **{"model_type": "hunyuan_v1_dense", "hidden_size": 4096, "intermediate_size": 14_336},
+        **{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8},
+        **{"head_dim": 128, "num_experts": 1, "moe_topk": 1, "vocab_size": 128_167},
+        "tie_word_embeddings": True,
+    },
+    "Ling-mini-2.0": {
+        **{"model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5120},
+        **{"num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 4},
+        **{"head_dim": 128, "num_experts": 256, "num_experts_per_tok": 8, "vocab_size": 157_184},
+        **{"moe_intermediate_size": 512, "num_shared_experts": 1, "first_k_dense_replace": 1},
+    },
     "Ring-flash-linear-2.0": {
         **{"model_type": "bailing_moe_linear", "hidden_size": 4096, "intermediate_size": 9216},
         **{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 4},
@@ -296,6 +309,8 @@ SAID = {
     "Hunyuan-A13B": (80.4, 12.7),
     "LongCat-Flash": (560, None),
     "SmallThinker-4B": (4.03, None),
+    "Hunyuan-7B": (7.5, 7.5),
+    "Ling-mini-2.0": (16.26, 1.43),
     "Ring-flash-linear-2.0": (104, 7.4),
 }
 """As their pages say it; the embedding among those of a token."""

@@ -258,8 +258,20 @@ def test_quantised_releases_are_as_large_as_published() -> None:
         known = from_config(file).weights
         assert known is not None
         assert known.bits == (maps, 8, 8, 16), kept
+    # mlx-community/Meta-Llama-3.1-8B-Instruct-4bit: 4.52 GB, embedding and head among them
+    for said, stored in (
+        ({"group_size": 64, "bits": 4}, 4.517e9),
+        ({"group_size": 64, "bits": 4, "mode": "mxfp4"}, None),
+        ({"group_size": 64, "bits": 4, "lm_head": {"bits": 8}}, None),
+        # half of the weights are gone, and where they were is kept
+        ({"quant_method": "compressed-tensors", "format": "marlin-24", **GROUPS}, None),
+    ):
+        known = from_config(PRESETS["llama-3.1-8b"]["config"] | {"quantization": said}).weights
+        assert known is not None
+        assert known.stored == (None if stored is None else pytest.approx(8 * stored, rel=1e-3))
 
 
+GROUPS = {"config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 128}}}}
 def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     """What an index or the only file of a checkpoint weighs wins over what sizes make."""
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"

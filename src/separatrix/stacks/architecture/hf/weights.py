@@ -260,7 +260,8 @@ def _bits(fields: Fields, layers: int) -> Bits | None:
         narrow + (own - narrow) * (1 if experts else _left(kept, part, layers))
         for part in (_ATTENTION, _SHARED_EXPERT)
     )
-    return Bits(maps, mlps, apart, own)
+    # MLX has narrow embeddings, too
+    return Bits(maps, mlps, apart, narrow if _of_mlx(said) else own)
 
 
 KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
@@ -284,6 +285,11 @@ _FOUR = {"mxfp4": Fraction(17, 4), "fp4": Fraction(17, 4), "nvfp4": Fraction(9, 
 """With a scale of 8 bits for 32 numbers, or for 16."""
 
 
+def _of_mlx(said: Mapping[Any, Any]) -> bool:
+    """Whether it names no method, and the bits of all groups alike."""
+    return {*said} - {"mode"} == {"bits", "group_size"} and said.get("mode", "affine") == "affine"
+
+
 def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
     """Bits of a quantised weight and its share of the scales; None for a way that is not read."""
     method = str(said.get("quant_method") or said.get("quant_algo")).lower()
@@ -292,7 +298,8 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
     if method == "quark":
         own = json_object((json_object(said.get("global_quant_config")) or {}).get("weight")) or {}
         method = str(own.get("dtype")).lower()
-    if method == "compressed-tensors":
+    pruned = (json_object(said.get("sparsity_config")) or {}).get("format", "dense")
+    if method == "compressed-tensors" and pruned == "dense" and said.get("format") != "marlin-24":
         groups = (json_object(said.get("config_groups")) or {}).values()
         kinds = [json_object((json_object(group) or {}).get("weights")) or {} for group in groups]
         # scales of groups of floating numbers (MXFP4, NVFP4) are bytes
@@ -309,6 +316,9 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
         bits, group = (said.get(name) for name in ("bits", "group_size"))
         # and a zero for every group
         return _grouped(bits, group, scale=16 + bits if type(bits) is int else 16)
+    if _of_mlx(said):
+        # a scale and an offset
+        return _grouped(said["bits"], said["group_size"], scale=32)
     if method == "bitsandbytes":
         four = said.get("load_in_4bit", said.get("_load_in_4bit")) is True
         # a scale of 32 bits for 64 numbers, itself in 8 bits where it is quantised too
