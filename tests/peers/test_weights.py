@@ -38,7 +38,7 @@ RELEASED = {
     )
 } | {
     name: {**PRESETS[name]["config"]["text_config"]}  # pyright: ignore[reportGeneralTypeIssues]
-    for name in ("gemma-3-27b", "qwen3.5-35b-a3b")
+    for name in ("gemma-3-27b", "gemma-4-26b-a4b", "qwen3.5-35b-a3b")
 }
 SMALL: dict[str, dict[str, Any]] = {
     "qwen3_moe, every second layer": {
@@ -108,6 +108,15 @@ SMALL: dict[str, dict[str, Any]] = {
     "gemma4_text, MLPs twice as wide": {
         **json.loads(tiny("gemma4_text").to_json_string(use_diff=False)),
         **{"use_double_wide_mlp": True, "num_kv_shared_layers": 3},
+    },
+    "lfm2, MLPs rounded as its class does": {
+        key: value
+        for key, value in json.loads(tiny("lfm2").to_json_string(use_diff=False)).items()
+        if key != "block_multiple_of"
+    },
+    "gemma4_text, keys that are values": {
+        **json.loads(tiny("gemma4_text").to_json_string(use_diff=False)),
+        "attention_k_eq_v": True,
     },
     "xlstm, MLPs of any width": {
         **json.loads(tiny("xlstm").to_json_string(use_diff=False)),

@@ -60,7 +60,9 @@ def listed(fields: Fields, field: str, how: str) -> list[str] | None:
         case ["each", kind]:
             return [kind] * fields.layers()
         case ["tiled", words]:
-            return entries(fields, field, WORDS[words], tiled=True)
+            # a number is a period
+            number = type(fields.data[field]) is int
+            return None if number else entries(fields, field, WORDS[words], tiled=True)
         case [words, *flag]:
             own = words.replace(":", "=").replace(",", " ")
             kinds = entries(fields, field, WORDS.get(words) or _meant(own))
@@ -226,40 +228,6 @@ def _kind(node: ast.expr, fields: Fields) -> str:
     return ast.unparse(node)
 
 
-def _unslid_unless_listed(fields: Fields) -> None:
-    fields.harmless("sliding_window")
-    fields.note(
-        "full attention everywhere (assumed): the file has no 'layer_types', and transformers takes"
-        " it so"
-    )
-
-
-def _unknown(fields: Fields) -> None:
-    """Of a type that is not known. Where no window is there or asked for, it says nothing from
-    which layer on one would hold.
-    """
-    for name in ("no_rope_layers", "no_rope_layer_interval"):
-        if fields.has(name):
-            raise fields.error(
-                f"'{name}' is there, and only the model's code tells what it means for the layers;"
-                " pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
-            )
-    if not fields.has("sliding_window") and not fields.flag("use_sliding_window"):
-        fields.harmless("max_window_layers")
-
-
-def _letters(fields: Fields) -> list[str] | None:
-    """EXAONE 4: letters such as "LLLG"; all full without `sliding_window`."""
-    letters = fields.value("sliding_window_pattern")
-    if isinstance(letters, int):
-        return None
-    if not fields.has("sliding_window"):
-        return ["full"] * fields.layers()
-    words = {"L": "window", "G": "full"}
-    name = "sliding_window_pattern"
-    return None if letters is None else entries(fields, name, words, tiled=True)
-
-
 def _repeated_types(fields: Fields) -> list[str]:
     """GPT-Neo: lists of kinds with how often they repeat; `attention_layers`, the same written
     out, must agree.
@@ -318,10 +286,7 @@ def _hymba(fields: Fields) -> list[str] | None:
 
 
 RULES: dict[str, Callable[[Fields], list[str] | None]] = {
-    "unslid_unless_listed": _unslid_unless_listed,
-    "unknown": _unknown,
-    "letters": _letters,
     "repeated_types": _repeated_types,
     "hymba": _hymba,
 }
-"""What no expression says of layers, as the table calls it; some only refuse, or say a note."""
+"""What no expression says of layers, as the table calls it."""

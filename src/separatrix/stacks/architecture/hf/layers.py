@@ -67,6 +67,8 @@ def read(row: Row, fields: Fields) -> Layers:
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
     if row.after:
         layers = AFTER[row.after](fields, kinds, layers)
+    if row.passes:
+        layers = _repeated(fields, layers, row.passes)
     if row.reuse:
         layers = _reusing(fields, kinds, layers, size_of(row.reuse, fields))
     note_usual(fields, [draft for layer in layers for draft in layer], row.state)
@@ -311,18 +313,13 @@ def _as_long_as_listed(fields: Fields) -> Fields:
     return fields.replaced(num_hidden_layers=len(found))
 
 
-def _cycles(fields: Fields) -> int:
-    cycles = fields.needed("H_cycles", high=MOST_LAYERS)
-    return cycles * (fields.needed("L_cycles", high=MOST_LAYERS) + 1)
-
-
 def _one_stack(fields: Fields) -> Fields:
     """HRM-Text: saved files count all passes in `num_hidden_layers`; files without
     `num_layers_per_stack` count one stack there.
     """
     stack = fields.optional_size("num_layers_per_stack", high=MOST_LAYERS)
     stated = fields.optional_size("num_hidden_layers", high=MOST_LAYERS)
-    passes = _cycles(fields)
+    passes = size_of("H_cycles @ (L_cycles + 1)", fields)
     if stack is not None and stated not in (None, stack, stack * passes):
         raise fields.error(
             f"'num_hidden_layers' is {stated}, but 'num_layers_per_stack' x 'H_cycles' x"
@@ -359,7 +356,7 @@ def _width_of(fields: Fields, entry: Any) -> int | None:
     if own.get("no_op") is True or own.get("replace_with_linear") is True:
         return 0
     width, times = fields.optional_size("hidden_size"), own.get("ffn_mult")
-    if width is None or type(times) not in (int, float) or not 0 < times <= width:
+    if width is None or not isinstance(times, int | float) or not 0 < times <= width:
         return None
     return -(-int(2 * times * width / 3) // 256) * 256
 
@@ -438,15 +435,17 @@ def _reusing(fields: Fields, kinds: Sequence[str], layers: Layers, shared: int) 
     return (*layers[:first], *later)
 
 
-def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> Layers:
-    """The layers once for every pass that a token makes through them."""
+def _repeated(fields: Fields, layers: Layers, times: str) -> Layers:
+    """The layers once for every pass that a token makes through them, `times` in the table."""
+    passes = size_of(times, fields)
+    why = "" if times.isdecimal() else f" ({times.replace('@', 'x')})"
     if len(layers) * passes > MOST_LAYERS:
         raise fields.error(
-            f"{len(layers)} layers run {passes} times each ({why}), more than {MOST_LAYERS:,} in"
+            f"{len(layers)} layers run {passes} times each{why}, more than {MOST_LAYERS:,} in"
             " all; correct the fields"
         )
     fields.note(
-        f"every layer counts {passes} times ({why}): each pass keeps keys and values of its own"
+        f"every layer counts {passes} times{why}: each pass keeps keys and values of its own"
     )
     return layers * passes
 
@@ -474,15 +473,6 @@ def _chosen_before(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
 
 
 AFTER: dict[str, Callable[[Fields, list[str], Layers], Layers]] = {
-    "looped": lambda fields, _, layers: _repeated(
-        fields, layers, fields.needed("total_ut_steps", high=MOST_LAYERS), "total_ut_steps"
-    ),
-    "cycled": lambda fields, _, layers: _repeated(
-        fields, layers, _cycles(fields), "H_cycles x (L_cycles + 1)"
-    ),
-    "two_each": lambda fields, _, layers: _repeated(
-        fields, layers, 2, "two attentions in every layer"
-    ),
     "no_values": _no_values,
     "chosen_before": _chosen_before,
 }

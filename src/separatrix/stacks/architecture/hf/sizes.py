@@ -383,7 +383,6 @@ def _equal_widths(fields: Fields, node: ast.expr) -> Value:
 
 _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "zero": lambda fields, node: fields.size(*_names(node), low=0),
-    "optional": lambda fields, node: fields.optional_size(*_names(node)),
     "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
     "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
     "stated": _stated,
@@ -394,8 +393,6 @@ _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     ),
     # the format of a state, where a field states it
     "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
-    "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,
-    "but_one": lambda fields, node: fields.size(ast.unparse(node), low=2) - 1,
 }
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FIELDS,

@@ -35,6 +35,7 @@ from separatrix.stacks.mechanisms import (
     Chosen,
     Compressed,
     DeltaNet,
+    Full,
     GatedDeltaNet,
     Indexed,
     Latent,
@@ -117,9 +118,10 @@ class _Mixers:
         """Maps from the input, convolutions and the map back. Raises ConfigError for a mixer whose
         maps are not known.
         """
-        columns = part.sizes().get("conv", 0)
-        # a convolution over one token stands for SiLU, and has no weights
-        return self._maps(part) + (columns > 1) * columns * part.convolved
+        # without a short convolution one over one token stands for SiLU
+        none = self.fields.flag("use_short_conv") is False
+        columns = 0 if none else part.sizes().get("conv", 0)
+        return self._maps(part) + columns * part.convolved
 
     def _maps(self, part: Mechanism) -> int:
         width = self.width
@@ -130,6 +132,9 @@ class _Mixers:
                 inner, asked = part.heads * part.dv, part.heads * part.head_dim
                 gates = self._gates(part.sizes().get("gate", "none"), part.heads, inner)
                 kept = 0 if isinstance(part, Reused | ReusedWindow) else part.kv_numbers
+                # Gemma 4: one map makes both
+                if isinstance(part, Full) and self.fields.flag("attention_k_eq_v"):
+                    kept //= 2
                 if isinstance(part, Indexed):
                     kept += part.index_dim * (part.index_heads + 1)
                 return width * (asked + kept + inner + gates)
@@ -455,5 +460,5 @@ def _least(fields: Fields, row: Row) -> int:
     routed = hidden << (chosen.bit_length() - 1) if clean else 0
     # layers without experts have the dense width: all that a file without sizes of its own
     # for experts may hold is one width for both
-    mixed = dense is not None and (row.experts != "" or fields.find(*_OWN) is not None)
-    return min(routed + shared, dense) if mixed else routed + shared
+    mixed = row.experts != "" or fields.find(*_OWN) is not None
+    return routed + shared if dense is None or not mixed else min(routed + shared, dense)
