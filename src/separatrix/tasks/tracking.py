@@ -483,6 +483,10 @@ class Tracked:
     blocks: tuple[int, ...]
     """How many things there are in each block of things that change places among themselves."""
     order: int
+    added: int
+    """The largest number that a token adds, of numbers modulo the order; 0 where products do not
+    commute.
+    """
     rows: Callable[[], tuple[Tokens, Tokens]]
     """Where every token, and where every answer, sends each thing: (tokens, things) and (answers,
     things).
@@ -495,23 +499,23 @@ class Tracked:
 
 
 def tracked(task: Task) -> Tracked | None:
-    """What a task asks to follow; None for a task of another kind."""
+    """What a task asks to follow, the same whatever it is called; None for a task of another kind."""
     match task:
-        case Parity():
-            return _cycles(2, bits=True)
-        case Modular():
-            return _cycles(task.m, bits=True)
+        case Parity() | Modular():
+            return _cycles(task.answers, added=1)
         case Permutation():
             return _permutations(task.k, even=False)
-        case Group():
-            even = task.degree
-            return _permutations(even, even=True) if even else _cycles(task.vocabulary)
+        case Group(degree=k):
+            return _permutations(k, even=True) if k else _cycles(task.vocabulary)
         case _:
             return None
 
 
 def _permutations(k: int, *, even: bool) -> Tracked:
     every = arrangements(k, even=even)
+    if every.order < 4:
+        # id r is the number r: two of these arrangements in turn are their sum
+        return _cycles(every.order)
     # as many exchanges as things less cycles: of a cycle k - 1, which is odd where k is even
     swaps = k - 1 - (even and k % 2 == 0)
     # the last thing stands where none of the others does, of even permutations the last two
@@ -522,12 +526,14 @@ def _permutations(k: int, *, even: bool) -> Tracked:
         swaps=swaps,
         blocks=(k,),
         order=every.order,
+        added=0,
         rows=lambda: (every.rows, every.rows),
     )
 
 
-def _cycles(m: int, *, bits: bool = False) -> Tracked:
-    """Numbers modulo m, as turns of a cycle for each prime power in m; tokens all, or 0 and 1."""
+def _cycles(m: int, *, added: int | None = None) -> Tracked:
+    """Numbers modulo m, as turns of a cycle for each prime power in m; tokens all, or up to one."""
+    most = m - 1 if added is None else added
     lengths = [int(p) ** power for p, power in fmpz(m).factor()]
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
 
@@ -544,5 +550,6 @@ def _cycles(m: int, *, bits: bool = False) -> Tracked:
         swaps=sum(lengths) - len(lengths),
         blocks=tuple(lengths),
         order=m,
-        rows=lambda: (turned(np.arange(2 if bits else m)), turned(np.arange(m))),
+        added=most,
+        rows=lambda: (turned(np.arange(most + 1)), turned(np.arange(m))),
     )

@@ -11,7 +11,7 @@ from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, Unde
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Questions, Task, parse_task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
@@ -28,7 +28,6 @@ from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves import contents, products, recall, states, steps
 from separatrix.theory.solves.room import Construction
 
-_TRACKED = ("parity", "modular", "permutation", "group")
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
     for theorem in (
@@ -70,10 +69,10 @@ THEOREMS: dict[str, Theorem] = {
         Construction("hops-kept", ("khop",), steps.hops_kept),
         Construction("encoder", ("seqcomp",), steps.encoder, embedded=True, both_ways=True),
         Construction("tightness", states.TOTAL, states.tightness, embedded=True),
-        Construction("state-tracking", _TRACKED, states.state_tracking),
+        Construction("state-tracking", states.TRACKED, states.state_tracking),
         Construction("brackets", ("dyck",), states.brackets),
         Construction("levels", ("dyck",), contents.levels),
-        products.TheoremS("S", _TRACKED, products.products),
+        products.TheoremS("S", states.TRACKED, products.products),
         Construction("question-first", ("recall",), recall.question_first),
         Construction("queue", ("recall", "noisy-recall"), recall.queue),
         steps.Thought(),
@@ -155,9 +154,22 @@ def said_by(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict
     if not theorem.speaks_of(architecture):
         return None
     try:
-        return theorem.judge(architecture, task)
+        return _as_asked(theorem, task, lambda one: theorem.judge(architecture, one))
     except Undecided:
         return None
+
+
+def _as_asked(
+    theorem: Theorem, task: Task, judged: Callable[[Task], Verdict | None]
+) -> Verdict | None:
+    """What is judged of a task; where it asks several questions of another's prompts, that it fails
+    as the other does: whoever answers all of them answers each.
+    """
+    found = judged(task)
+    if not isinstance(task, Questions) or theorem.grades or (found and found.status != "OPEN"):
+        return found
+    alone = judged(task.task)
+    return replace(alone, task=task.spec) if alone and alone.status == "FAILS" else found
 
 
 def recheck(verdict: Verdict) -> str:
@@ -176,8 +188,10 @@ def recheck(verdict: Verdict) -> str:
     task = parse_task(verdict.task)
     theorem = THEOREMS[verdict.theorem]
     about = theorem.speaks_of(architecture)
-    again = theorem.again(architecture, task, verdict.numbers) if about else None
-    if again is None:
+    again = about and _as_asked(
+        theorem, task, lambda one: theorem.again(architecture, one, verdict.numbers)
+    )
+    if not again:
         raise CheckFailed(
             f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}"
         )

@@ -196,6 +196,15 @@ def test_a_prefix_that_was_too_much_decides_although_the_caches_have_grown_since
     recheck(verdict)
 
 
+def test_whether_m_is_a_multiple_of_n_decides_nothing() -> None:
+    """8 bits after one token, and 405 values: more tokens of as many values tell no less."""
+    stack = Architecture.parse("moba(block=7, topk=2) @ heads=1, head_dim=4, p1")
+    for n in (1, 14, 15, 16):
+        verdict = judge(stack, TwoSum(n=n, M=405))[0]
+        assert (verdict.status, verdict.numbers["prefix"]) == ("FAILS", 1)
+        recheck(verdict)
+
+
 PARTS = st.sampled_from(
     [
         *(

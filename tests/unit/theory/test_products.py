@@ -52,6 +52,40 @@ def test_fp32_tells_all_counts_of_16_777_215_bits_apart() -> None:
     assert judge(stack, Modular(n=n, m=12))[0].status == "SOLVABLE"
 
 
+def test_fp32_tells_all_sums_of_numbers_modulo_720_apart() -> None:
+    n = ((1 << 23) - 1) // 719
+    shares = np.arange(719 * n + 1, dtype=np.float32) / np.float32(n)
+    assert (np.diff(shares) > 0).all()
+    stack = Architecture.parse("full(positions=none) @ heads=1, head_dim=2, fp32")
+    for size, status in ((n, "SOLVABLE"), (n + 1, "OPEN")):
+        assert judge(stack, parse_task(f"group:n={size},G=C720"))[0].status == status
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "full(positions=none) @ heads=1, head_dim=2, fp32",
+        "full(positions=none)*2 @ heads=8, head_dim=128, bf16",
+        "automaton(bits=2, rules=400)",
+        "deltanet(negative=true) @ heads=1, head_dim=8",
+        "window(size=4)*3 @ heads=2, head_dim=16",
+        "linear(format=bf16)",
+    ],
+)
+@pytest.mark.parametrize("n", [8, 80, 300_000])
+def test_what_a_task_is_called_decides_nothing(spec: str, n: int) -> None:
+    """The same prompts with the same answers."""
+    stack = Architecture.parse(spec)
+    for names in (
+        ("parity", "modular:m=2", "group:G=C2", "permutation:k=2"),
+        ("group:G=A3", "group:G=C3"),
+        ("eva:V=4", "index:V=4"),
+    ):
+        tasks = [parse_task(f"{name}{',' if ':' in name else ':'}n={n}") for name in names]
+        said = [[(v.status, v.theorem, v.n) for v in judge(stack, task)] for task in tasks]
+        assert said == said[:1] * len(said), said
+
+
 def test_what_a_layer_multiplies_is_bound_by_heads_width_and_window() -> None:
     """By hand: embedded places, 32 dimensions for addresses and 25 numbers of a map."""
 

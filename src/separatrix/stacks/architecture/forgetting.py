@@ -4,6 +4,7 @@ section 12, Theorem R).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -108,15 +109,17 @@ class Lags:
             place = end
         return Forgetting(cut, place, handed, bits)
 
-    def latest(self, *, every: int, most: int, beyond: int, handed: int) -> Forgetting | None:
+    def latest(
+        self, *, every: int, most: int, beyond: int, handed: Callable[[int], int]
+    ) -> Forgetting | None:
         """What is lost at the latest cut behind 1, ..., `most` times `every` tokens with which
-        outputs are free of it behind token `beyond`, and states are handed over by token `handed`;
-        None where there is none.
+        outputs are free of it behind token `beyond`, and states are handed over by the token that
+        `handed` names for the cut; None where there is none.
         """
 
         def too_late(times: int) -> bool:
             found = self.at(times * every)
-            return found.beyond > beyond or found.handed > handed
+            return found.beyond > beyond or found.handed > handed(found.cut)
 
         # all lags are the same at every cut, but for borders of chunks
         guess = max(1, min(most, (beyond - self.at(0).beyond) // every + 1))

@@ -185,6 +185,8 @@ class Growth(NamedTuple):
     described: str = ""
     others: Mapping[str, tuple[int, int]] = MappingProxyType({})
     """Sizes that follow n -> (a, b) of a n + b."""
+    alone: bool = False
+    """Whether n alone may grow, too, and keeps prefixes."""
 
 
 class Layout(NamedTuple):

@@ -12,7 +12,7 @@ first row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -242,7 +242,13 @@ class Task(Described):
 
     def family(self) -> Family[Self]:
         """The tasks like this one at growing n, drawn without a shift."""
-        described, others = self._layout.grows
+        return self._grown(*self._layout.grows[:2])
+
+    def others_kept(self) -> Family[Self] | None:
+        """The same where all sizes but n stay, if others grow with it and that keeps prefixes."""
+        return self._grown("", {}) if self._layout.grows.alone else None
+
+    def _grown(self, described: str, others: Mapping[str, tuple[int, int]]) -> Family[Self]:
         sizes = self.sizes()
         alike = ", ".join(
             f"{name} = {value:,}" if isinstance(value, int) else f"{name} = {value}"
@@ -445,6 +451,9 @@ class Around(Task):
         inner: Family[Any] = self.task.family()
         around = replace(inner, at=lambda n: replace(self, task=inner.at(n)))
         return around.begun(max(inner.smallest, self.task.sizes()[inner.grows]))
+
+    def others_kept(self) -> None:
+        """Not asked of those that ask more."""
 
     @property
     def definition(self) -> str:

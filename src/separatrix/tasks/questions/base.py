@@ -21,9 +21,8 @@ class Questions(Around):
 
     Chance and levels are those of a uniform one of its answers. What is due is what stands before
     it, so that whoever answers all answers `task`. What was asked before tells nothing of the facts
-    of which every answer asks for a uniform one, so that it does not help either. Theorems and
-    constructions about `task` itself are silent about it; those that count prefixes or facts are
-    not.
+    of which every answer asks for a uniform one, so that it does not help either. Constructions for
+    `task` are silent about it; where `task` fails, it fails.
     """
 
     own: ClassVar[tuple[str, ...]] = ("queries",)

@@ -34,44 +34,50 @@ class TheoremI(Theorem):
         if count.exceeds_bits(architecture.cache_bits(task.prefix_length)):
             return True
         # the caches may have grown again since a smaller member
-        own = task.sizes()[task.family().grows]
-        return self._least(architecture, task, own) is not None
+        return self._smaller(architecture, task) is not None
 
     def _least(
-        self, architecture: Architecture, task: Task, limit: int | None = None
+        self, architecture: Architecture, task: Task, limit: int | None = None, *, alone: bool
     ) -> Task | None:
         """The smallest task of the family that fails, up to a limit, where all larger ones fail
-        too: they tell its prefixes apart at the same place. None for a family that does not keep
-        its prefixes so.
+        too: they tell its prefixes apart at the same place; `alone`: of that in which n alone
+        grows. None for a family that does not keep its prefixes so.
         """
-        tasks = task.family()
-        if not tasks.keeps_prefixes:
+        tasks = task.others_kept() if alone else task.family()
+        if tasks is None or not tasks.keeps_prefixes:
             return None
         found = first_excess(
-            lambda n: counted(_member(task, n)),
-            lambda n: architecture.cache_bits(_member(task, n).prefix_length),
+            lambda n: counted(_member(task, n, alone)),
+            lambda n: architecture.cache_bits(_member(task, n, alone).prefix_length),
             tasks.smallest,
             limit=limit or tasks.largest,
         )
         return None if found is None else tasks.at(found)
 
+    def _smaller(self, architecture: Architecture, task: Task) -> Task | None:
+        """A smaller task whose prefixes its caches cannot tell apart, as this one has to: caches
+        may have grown again since.
+        """
+        own = task.sizes()[task.family().grows]
+        found = (self._least(architecture, task, own, alone=alone) for alone in (False, True))
+        return next((one for one in found if one is not None), None)
+
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if task.prefix_classes() is None:
             return None
         fails = counted(task).compare_bits(architecture.cache_bits(task.prefix_length)).positive
-        least = self._least(architecture, task)
-        decisive = task
-        grows = task.family().grows
-        if not fails and least is not None and least.sizes()[grows] <= task.sizes()[grows]:
-            # The caches have grown again since a smaller member of the family, whose prefixes they
-            # could not tell apart: it decides.
-            decisive = least
-            fails = True
+        least = self._least(architecture, task, alone=False)
+        smaller = None if fails else self._smaller(architecture, task)
+        decisive = smaller or task
+        fails = fails or smaller is not None
         if least is None and not fails:
             return None
         cache = architecture.cache_bits(decisive.prefix_length)
         count = counted(decisive)
+        grows = task.family().grows
         n, since = self.since(task, least)
+        if smaller and (n is None or n > task.sizes()[grows]):
+            n, since = None, f"so it fails {self.failing(smaller.sizes()[grows])}, all else the same"
         tells = f"cannot tell {count} prefixes apart" if fails else f"could hold {count} prefixes"
         sentence = (
             f"{number(cache)} bits of cache after {decisive.prefix_length:,} tokens {tells} (log2 ="
@@ -85,8 +91,9 @@ class TheoremI(Theorem):
 
 # one task is asked of many stacks
 @lru_cache(maxsize=1 << 14)
-def _member(task: Task, n: int) -> Task:
-    return task.family().at(n)
+def _member(task: Task, n: int, alone: bool) -> Task:
+    tasks = (task.others_kept() if alone else None) or task.family()
+    return tasks.at(n)
 
 
 class TheoremIPrime(Theorem):

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
-from separatrix.core.numbers.binomials import Arrangements
-from separatrix.core.numbers.counts import Count, Exact, Power
-from separatrix.core.numbers.first_size import first_size
+from separatrix.core.numbers.binomials import Arrangements, Binomial, BinomialSum
+from separatrix.core.numbers.counts import Count, Exact, Power, Product, Sum
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
-from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Modular, Parity, Task
+from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Recall, Task, TwoSum
 from separatrix.tasks.base.layout import Table
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import FAILS, Theorem, first_failing, number, size_in_words
@@ -122,7 +121,7 @@ class TheoremRAccuracy(TheoremA):
             most=table.number,
             beyond=table.answered - 1,
             # what follows the facts may depend on the place that is asked for
-            handed=table.length,
+            handed=lambda _: table.length,
         )
         if lost is None or not _forgets(lost, architecture):
             return None
@@ -167,26 +166,12 @@ def cut_of(lags: Lags, task: Task) -> Cut | None:
     """The latest cut behind which a task's answers are free of the windows; None where no prefixes
     of it are known to be told apart so.
     """
-    table = task.table()
-    if table is not None:
-        lost = lags.latest(
-            every=table.tokens,
-            most=table.number,
-            beyond=table.answered - 1,
-            handed=table.asked,
-        )
-        return lost and Cut(lost, Power(table.values, lost.cut // table.tokens), table)
-    moved = tracked(task)
-    if moved is not None:
-        # the same letters behind two different products keep them different
-        last = task.length - 1
-        lost = lags.latest(every=1, most=last, beyond=last, handed=task.length)
-        bits = isinstance(task, Parity | Modular)
-        return lost and Cut(lost, Exact(min(moved.order, lost.cut + 1) if bits else moved.order))
     same = alike_behind(task)
     if same is not None:
-        found = same.latest(lags)
-        return found and Cut(found, same.contents(found.cut))
+        found = lags.latest(
+            every=same.every, most=same.most, beyond=same.answered - 1, handed=same.shared
+        )
+        return found and Cut(found, same.contents(found.cut), same.table)
     contents = task.prefix_classes()
     if contents is None or task.several:
         return None
@@ -198,54 +183,86 @@ def cut_of(lags: Lags, task: Task) -> Cut | None:
 
 
 class Alike(NamedTuple):
-    """Prefixes of c tokens, c = 1, ..., `most`, that are told apart two by two by continuations
-    which begin with the same tokens.
+    """Prefixes of c tokens, c = `every`, 2 `every`, ..., that are told apart two by two by
+    continuations which begin with the same tokens.
     """
 
     contents: Callable[[int], Count]
     """How many there are of c tokens."""
     most: int
+    """The largest c over `every`."""
     until: int
     """Up to which token of the prompt all continuations are the same."""
     answered: int
+    every: int = 1
     nested: int = 0
     """Brackets that may be open: where more than c may, pairs lie one deeper, to c before it."""
+    table: Table | None = None
 
-    def latest(self, lags: Lags) -> Forgetting | None:
-        """What is lost at the latest cut that leaves room; None where there is none."""
-
-        def too_late(c: int) -> bool:
-            lost = lags.at(c)
-            pairs = self.until - c if c < self.nested else c
-            shared = pairs if self.nested else self.until
-            return lost.handed > shared or lost.beyond >= self.answered
-
-        late = first_size(too_late, 1, limit=self.most)
-        last = self.most if late is None else late - 1
-        return lags.at(last) if last else None
+    def shared(self, c: int) -> int:
+        """The same behind a prefix of c tokens."""
+        if not self.nested:
+            return self.until
+        return self.until - c if c < self.nested else c
 
 
 def alike_behind(task: Task) -> Alike | None:
     """Such prefixes of a task; None where none are known here.
 
-    Two strings: the first c bits differ, the rest of the first string is the same, and the second
-    string tells. Brackets: c that open, then pairs that close at once, then c that close in turn.
-    Ones: c bits, then the same bits to the end.
+    Facts: any of them may be asked for. Products: the same letters behind two different ones keep
+    them different. Two strings: the first c bits differ, the rest of the first string is the same,
+    and the second string tells. Brackets: c that open, then pairs that close at once, then c that
+    close in turn. Counting: c symbols, then one and the same. Recall: c / 2 pairs of all keys but
+    one, and that one again and again, with which a shorter list of last writes is filled up. 2-Sum:
+    c values of all classes but one, and one value of that; a decision takes one of each class at
+    most.
     """
-    n = task.asked.length
+    n, table, moved = task.asked.length, task.table(), tracked(task)
+    if table is not None:
+        values = partial(_lists, task, table)
+        number, asked, answered, each = table.number, table.asked, table.answered, table.tokens
+        return Alike(values, number, asked, answered, every=each, table=table)
+    if moved is not None:
+
+        def products(c: int) -> Count:
+            return Exact(min(moved.order, moved.added * c + 1) if moved.added else moved.order)
+
+        return Alike(products, task.length - 1, task.length, task.length)
     match task:
         case Equality(n=bits) | Disjointness(n=bits):
             return Alike(partial(Power, 2), bits, bits, n)
         case Dyck(k=k, D=deepest) if k > 1:
             return Alike(partial(Power, k), min(deepest, n // 2), n, n, nested=deepest)
-        case Counting(n=bits):
-            return Alike(_counts, bits, n, n)
+        case Counting(n=symbols, V=V):
+            return Alike(partial(_multisets, V), symbols, symbols, n)
+        case Recall(n=pairs, K=K, V=V, form="last", question="last"):
+            return Alike(lambda c: _some(K - 1, c // 2, V), pairs, n - 1, n, every=2)
+        case TwoSum(form="query", M=M):
+            return Alike(lambda c: _some(M - 1, c), n - 1, n - 1, n)
+        case TwoSum(pairs=classes) if classes > 1:
+            return Alike(lambda c: _some(classes - 1, c, 2), n - 1, n - 1, n)
         case _:
             return None
 
 
-def _counts(c: int) -> Count:
-    return Exact(c + 1)
+def _lists(task: Task, table: Table, c: int) -> Count:
+    """What the first facts may say: their values, and their keys where one may be absent."""
+    facts = c // table.tokens
+    values = Power(table.values, facts)
+    if not isinstance(task, Recall) or task.form != "absent":
+        return values
+    # those behind the cut have keys that stay the same
+    return Product((Binomial(task.K - table.number + facts, facts), values))
+
+
+def _multisets(V: int, c: int) -> Count:
+    return Exact(c + 1) if V == 2 else Binomial(c + V - 1, V - 1)
+
+
+def _some(things: int, most: int, states: int = 1) -> Count:
+    """How many ways there are to take up to so many things, each in one of so many states."""
+    most = min(things, most)
+    return Sum(((1, BinomialSum(things, most, states)), (1, Exact(1)))) if most else Exact(1)
 
 
 def granted(architecture: Architecture) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
 from separatrix.stacks.mechanisms import Full, Window
 from separatrix.stacks.mechanisms.base import ATTENTION, EXACT_FORMATS
-from separatrix.tasks import Modular, Parity, Task
+from separatrix.tasks import Task
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import number
 from separatrix.theory.search.reals import ln
@@ -277,12 +277,15 @@ def products(architecture: Architecture, task: Task) -> Room | None:
     def multiplied(found: dict[int, Reader], said: str) -> Room | None:
         return _multiplied(architecture, n, points, found, said)
 
+    def counted() -> Room | None:
+        return _counted(architecture, n, moved.added)
+
     found = readers(architecture, points, n, blank=True)
     averaged = any(reader.rests_on.startswith(BY_AVERAGES) for reader in found.values())
     return (
-        (_counted(architecture, task) if averaged else None)
+        (counted() if averaged else None)
         or multiplied(found, START)
-        or _counted(architecture, task)
+        or counted()
         # which bring every token the same letters, also one that asks
         or multiplied(readers(architecture, points, n, blank=True, convolutions=True), START)
         or multiplied(slotted(architecture, points, n), SATURATED)
@@ -346,19 +349,21 @@ def _multiplied(
     return Room(numbers, (*sources, said, width_said(mlp)), sentence)
 
 
-def _counted(architecture: Architecture, task: Task) -> Room | None:
-    known = architecture.positions in ("embedded", "none")
-    if not known or not isinstance(task, Parity | Modular):
+def _counted(architecture: Architecture, n: int, added: int) -> Room | None:
+    """By the sum c of n letters, each of which adds so much at most. In fp32 the steps of c/n are
+    larger than the last bit: that of numbers from 2^k on is 2^(k-23), and n 2^k <= n added.
+    """
+    if not added or architecture.positions not in ("embedded", "none"):
         return None
-    n = task.length
     for (index, _), part in each(architecture):
         if not isinstance(part, Full) or not part.counts:
             continue
         channels = part.kv * part.dv
         if part.format in WIDE:
-            most = (1 << DIGITS["fp32"]) - 1
+            # of bits only c = n is not below 1
+            most = ((1 << DIGITS["fp32"] - (added > 1)) - 1) // added
             said = f"fp32 tells c/n apart up to {most:,}"
-        elif part.format == "bf16":
+        elif part.format == "bf16" and added == 1:
             most = channels_reach(n, channels)
             said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
         else:

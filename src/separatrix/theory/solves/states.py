@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import Mechanism
-from separatrix.tasks import Dyck, Eva, Permutation, Task
+from separatrix.tasks import Dyck, Permutation, Task
+from separatrix.tasks.lookups import Lookup
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import counted, number
 from separatrix.theory.solves.room import Room, bits_of, each, in_turn
@@ -19,7 +20,8 @@ MOST_THINGS = 128
 """Largest number of things: what is read of them stays below 2^8, which bfloat16 holds."""
 SATURATED = SHARED["saturated"]
 """What the construction takes for granted of the arithmetic."""
-TOTAL = ("eva", "equality", "disjointness", "parity", "modular")
+TRACKED = ("parity", "modular", "permutation", "group")
+TOTAL = ("eva", "index", "equality", "disjointness", *TRACKED)
 """Names of tasks that allow every continuation after every prefix, and that tell no more prefixes
 apart at any length than `prefix_classes` says.
 """
@@ -171,5 +173,5 @@ def tightness(architecture: Architecture, task: Task) -> Room | None:
 def automaton_of(task: Task) -> tuple[int, int]:
     """Bits of the automaton of a total task, and its rules: the ids at every place, added up."""
     tokens = task.length * task.vocabulary
-    rules = task.n * (task.V + 1) if isinstance(task, Eva) else tokens
+    rules = task.n * (task.V + 1) if isinstance(task, Lookup) else tokens
     return max(1, counted(task).ceil_log2(), (task.answers - 1).bit_length()), rules
