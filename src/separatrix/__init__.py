@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from separatrix import tasks
     from separatrix.cards import card
     from separatrix.checks.refute import NotFound, refute
-    from separatrix.checks.verify import verify, verify_path
+    from separatrix.checks.verify import verify
     from separatrix.cli.asked import analyze, compare, design, judge
     from separatrix.cli.constructed import construct
-    from separatrix.cli.report.html import write_report
+    from separatrix.cli.report.html import verify_path, write_report
     from separatrix.cli.reproduce import reproduce_table
     from separatrix.core.errors import SeparatrixError
     from separatrix.core.evidence.records import Certificate, Construction, Measurement, Verdict
@@ -68,7 +68,7 @@ _HOMES = {
     "tasks": "separatrix.tasks",
     "train": "separatrix.training.alone",
     "verify": "separatrix.checks.verify",
-    "verify_path": "separatrix.checks.verify",
+    "verify_path": "separatrix.cli.report.html",
     "write_report": "separatrix.cli.report.html",
 }
 

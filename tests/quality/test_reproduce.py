@@ -16,9 +16,10 @@ import separatrix.checks.verify
 import separatrix.cli.reproduce as reproduce
 from separatrix.cards.table.body import Settings
 from separatrix.cards.table.plan import KINDS, Kind
-from separatrix.checks.verify import Checked, verify, verify_path
+from separatrix.checks.verify import Checked, verify
 from separatrix.cli.reproduce import Job, perform, reproduce_table, runs_of, stored
-from separatrix.core.errors import OutputError, SeparatrixError
+from separatrix.cli.report.html import verify_path
+from separatrix.core.errors import CheckFailed, OutputError, SeparatrixError
 from separatrix.core.evidence.bundles import bundle_envelope
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.records import Evidence, from_envelope
@@ -114,6 +115,10 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
         "measurement",
     }
     assert verify_path(out)
+    page = out / "report.html"
+    page.write_text(page.read_text().replace("FAILS", "SOLVABLE", 1))
+    with pytest.raises(CheckFailed):
+        verify_path(out)
 
 
 @pytest.mark.slow

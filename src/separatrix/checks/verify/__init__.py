@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from separatrix.checks.verify.budget import Cost, check_budget, estimate, file_cost, total
 from separatrix.checks.verify.same import holding, told_by
@@ -33,6 +34,8 @@ from separatrix.core.evidence.records import (
 from separatrix.models.stored.trained import is_trained, read_stored
 
 Progress = Callable[[int, int], None]
+Printer = Callable[[Mapping[str, Any]], str]
+"""The report of a bundle's body."""
 FILES = ("evidence.json", "construction.json", "certificate.json")
 """Files that a folder of evidence may have; whichever it has are checked."""
 _HASHED = "its fields match its content hash"
@@ -96,11 +99,16 @@ def _check(record: Evidence, folder: Path) -> list[str]:
 
 
 def verify_path(
-    path: Path | str, *, progress: Progress | None = None, budget: float = 1.0
+    path: Path | str,
+    *,
+    printer: Printer | None = None,
+    progress: Progress | None = None,
+    budget: float = 1.0,
 ) -> list[Checked]:
     """Checks a record file, a bundle (evidence.json), or a folder: all of them that it holds, and
-    its trained model, within a budget as `verify` has it, for each file. Raises EvidenceError,
-    naming the record.
+    its trained model, within a budget as `verify` has it, for each file. A report.html beside a
+    bundle must be what `printer` makes of it; without one, it is not looked at. Raises
+    EvidenceError, naming the record.
     """
     check_budget(budget)
     path = Path(path)
@@ -108,11 +116,13 @@ def verify_path(
     trained = _holds_model(path)
     checked = [_verified_folder(path, budget)] if trained else []
     for file in _files(path, trained):
-        checked += _verified_file(file, progress, budget)
+        checked += _verified_file(file, printer, progress, budget)
     return checked
 
 
-def _verified_file(path: Path, progress: Progress | None, budget: float) -> list[Checked]:
+def _verified_file(
+    path: Path, printer: Printer | None, progress: Progress | None, budget: float
+) -> list[Checked]:
     file_cost(path.stat().st_size).within(budget)
     data = read_json(path)
     if not isinstance(data, dict) or data.get("kind") != "bundle":
@@ -120,7 +130,6 @@ def _verified_file(path: Path, progress: Progress | None, budget: float) -> list
     body, records = from_bundle(data)
     from separatrix.checks.verify.bundle import REPORT, verify_page, verify_table
 
-    verify_page(path.parent / REPORT, data["sha256"])
     costs = []
     for digest, record in records.items():
         with _named(path, digest, record):
@@ -133,6 +142,8 @@ def _verified_file(path: Path, progress: Progress | None, budget: float) -> list
             f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again"
             " with this version"
         ) from None
+    if printer is not None and os.path.lexists(path.parent / REPORT):
+        verify_page(path.parent / REPORT, printer(body))
     checked = []
     for number, (digest, record) in enumerate(records.items()):
         with _named(path, digest, record):

@@ -5,7 +5,6 @@ and must be the same.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from separatrix.cards.table.body import Settings, derive
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify.same import difference
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
-from separatrix.core.evidence.bundles import stamped
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Evidence
 from separatrix.core.evidence.typed import typed
@@ -49,16 +47,12 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
         )
 
 
-def verify_page(path: Path, digest: str) -> None:
-    """Raises CheckFailed for a report that was not written from the bundle with this content hash,
-    or was edited since.
-    """
-    if not os.path.lexists(path):
-        return
+def verify_page(path: Path, again: str) -> None:
+    """Raises CheckFailed for a report that is not, to the letter, what its bundle is printed as."""
     text = read_plain(path, least=0, most=_MOST_PAGE, what="the report").decode(errors="replace")
-    page = text.rpartition("<!-- evidence ")[0]
-    if text != stamped(page, digest):
+    if text != again:
         raise CheckFailed(
-            f"{path}: was written from other evidence than stands beside it, or edited since; write"
-            " it again with `separatrix reproduce`, or take it away"
+            f"{path}: is not what the evidence beside it is printed as: it was written from other"
+            " evidence, by another version, or edited since; write it again with `separatrix"
+            " reproduce`, or take it away"
         )

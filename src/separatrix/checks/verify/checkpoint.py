@@ -45,6 +45,8 @@ def verify_checkpoint(
     """
     path = folder / CONFIG
     if not os.path.lexists(path):
+        if os.path.lexists(folder / WEIGHTS):
+            raise CheckFailed(f"{folder / WEIGHTS}: no {CONFIG} beside it says of what model")
         return []
     data = plain_json(path)
     kind = str((json_object(data) or {}).get("model_type"))

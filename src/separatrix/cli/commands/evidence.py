@@ -179,7 +179,7 @@ def verify(asked: Asked) -> Answer:
     nothing can be said of it.
     """
     with bar("verifying", shown=not asked.as_json) as advance:
-        from separatrix.checks.verify import verify_path
+        from separatrix.cli.report.html import verify_path
 
         checked = verify_path(asked.file, progress=advance, budget=asked.budget)
     data = [

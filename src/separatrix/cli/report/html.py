@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.cards import CardFacts
+from separatrix.checks.verify import Checked, Progress
+from separatrix.checks.verify import verify_path as verified
 from separatrix.cli.report import charts, evidence
 from separatrix.cli.report.card import card_page
 from separatrix.cli.report.notation import SIGNS, formula, label, number, theorem_name, where
@@ -16,8 +18,8 @@ from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
 from separatrix.core.document.html import STATUSES
 from separatrix.core.document.plot import Drawing, palette
-from separatrix.core.evidence.bundles import bundle_envelope, stamped
-from separatrix.core.evidence.canonical import package_version
+from separatrix.core.evidence.bundles import bundle_envelope
+from separatrix.core.evidence.canonical import package_version, sha256
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import SOLVED, Certificate, Construction, Verdict
 
@@ -79,12 +81,22 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
             f"{foot}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n",
         ]
     )
-    return stamped(page, bundle_envelope(dict(bundle_body))["sha256"])
+    digest = bundle_envelope(dict(bundle_body))["sha256"]
+    return f"{page}<!-- evidence {digest}, page {sha256(page)} -->\n"
 
 
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
     """Writes the report to `path`, whole or not at all. Raises OutputError, or as `render_html`."""
     write_atomic(Path(path), render_html(bundle_body))
+
+
+def verify_path(
+    path: Path, *, progress: Progress | None = None, budget: float = 1.0
+) -> list[Checked]:
+    """Checks a file or a folder of evidence, as `separatrix.checks.verify.verify_path` does. A
+    report.html beside a bundle is printed again and must be the same to the letter.
+    """
+    return verified(path, printer=render_html, progress=progress, budget=budget)
 
 
 def base_style() -> str:

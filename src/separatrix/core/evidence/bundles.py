@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import EvidenceError
-from separatrix.core.evidence.canonical import json_object, sha256
+from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.records import Evidence, enveloped, from_envelope, opened, to_plain
 from separatrix.core.evidence.typed import parse_json
 
@@ -32,11 +32,6 @@ def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
     record envelopes.
     """
     return enveloped("bundle", to_plain(body))
-
-
-def stamped(page: str, digest: str) -> str:
-    """A page written from a bundle, with a last line that names the bundle and the page's text."""
-    return f"{page}<!-- evidence {digest}, page {sha256(page)} -->\n"
 
 
 def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:

@@ -41,6 +41,16 @@ def test_what_was_written_holds_and_another_description_does_not(folder: Path) -
         verify_path(folder)
 
 
+def test_a_checkpoint_whose_description_was_taken_away_is_refused(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    if (folder / "model.safetensors").exists():
+        with pytest.raises(CheckFailed, match=r"model\.safetensors"):
+            verify_path(folder)
+    else:
+        # nothing is left that transformers loads
+        verify_path(folder)
+
+
 @pytest.mark.parametrize("stock", ["gpt2", "llama"])
 def test_a_changed_checkpoint_is_refused(stock: str, tmp_path: Path) -> None:
     out = tmp_path / "m"
