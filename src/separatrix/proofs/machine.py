@@ -486,7 +486,7 @@ def mlp(x: Enclosure, weights: tuple[Array, Array, Array, Array], *, what: str) 
             reach = (slopes @ x.rad[start : start + rows, used, None])[..., 0]
             moved[start : start + rows, written] = reach
     count = ((up != 0.0) & x.used).sum(1) + (up_bias != 0.0)
-    off = _step(count, size, arithmetic)
+    off = mapping(count, size, arithmetic)
     # what is closed, as computed too, gives exactly 0
     closed = centre + move + off < 0
     move = np.where(closed, 0.0, move)
@@ -497,14 +497,14 @@ def mlp(x: Enclosure, weights: tuple[Array, Array, Array, Array], *, what: str) 
     last = (down != 0.0).sum(1) + (down_bias != 0.0)
     # our own centre is rounded, too, by no more than the slack of what it is made of
     ours = slack(inputs) * (size @ width) + slack(len(up)) * total
-    rad = moved + off @ width + _step(last, total, arithmetic) + ours
+    rad = moved + off @ width + mapping(last, total, arithmetic) + ours
     rad = np.where(total == 0, 0.0, rad * _OURS)
     mid = open_ @ down.T + down_bias
     better = definite & (rad < plain.rad)
     return x.like(np.where(better, mid, plain.mid), np.where(better, rad, plain.rad))
 
 
-def _step(count: NDArray[np.int64], size: Array, arithmetic: Arithmetic) -> Array:
+def mapping(count: NDArray[np.int64], size: Array, arithmetic: Arithmetic) -> Array:
     """How far a map's result may be off by its own roundings, where its terms, so many for each
     output, add up to a size.
     """

@@ -122,8 +122,8 @@ def test_what_cannot_hold_it_is_refused(task: QSA, stack: str | None, message: s
             2.0,
             "no less|sum is not|logit|proof recorded",
         ),
-        ("blocks.1.mlp.up.bias", (0,), -3.0, "no less|logit of some sum"),
-        ("head.bias", (1,), -1.5, "logit of some sum"),
+        ("blocks.1.mlp.up.bias", (0,), -3.0, "no less|largest logit"),
+        ("head.bias", (1,), -1.5, "largest logit"),
     ],
 )
 def test_edited_weights_are_refused(

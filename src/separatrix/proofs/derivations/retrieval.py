@@ -49,7 +49,6 @@ from separatrix.proofs.derivations.parts.queries import (
     winning,
 )
 from separatrix.proofs.derivations.parts.reading import (
-    CHUNK,
     Reading,
     any_average,
     readout,
@@ -66,7 +65,6 @@ from separatrix.proofs.machine import (
     limited,
     linear,
     roundings,
-    slack,
     stacked,
     times,
 )
@@ -270,7 +268,8 @@ def derive_mean(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     means = _means(task, stream, head, second, share.off, share.mass)
     written = head.written(means, stream.at_last())
     after = replace(stream, ends=True).after(second, written, written.hull())
-    margin = _readout(model, after, task)
+    sums = after.rows()
+    margin = readout(model, sums, np.arange(len(sums.mid)) % task.V)
     averages = entry(
         second.place,
         fetches="the mean of a set",
@@ -337,41 +336,6 @@ def _means(
     # a quotient of float64
     rad[:, column] = error + task.V * 2.0**-50
     return values.like(mid, rad).stored()
-
-
-def _readout(model: Model, stream: Stream, task: QSA) -> Fraction:
-    """The lead of the right logit for every sum. What is off in the stream is the same for both
-    logits, and moves their difference by the difference of their weights.
-    """
-    weight, bias = array(model.head.weight), array(model.head.bias)
-    read = (weight != 0.0).any(0)
-    weight = weight[:, read]
-    x = stream.rows().columns(read)
-    arithmetic = x.arithmetic
-    terms = weight.shape[1] + 1
-    # products and sums, and what is stored of them
-    each = float(roundings(terms, arithmetic)) + slack(terms)
-    each += 2 * float(arithmetic.stored) if arithmetic.narrowed else 0.0
-    least = np.inf
-    rows = max(1, CHUNK // (weight.size + 1))
-    for start in range(0, len(x.mid), rows):
-        some = x.rows(slice(start, start + rows))
-        size = some.size @ np.abs(weight).T + np.abs(bias)
-        limited(size * (1 + slack(terms)), "the head", arithmetic)
-        rounded = (each * size + 8 * terms * arithmetic.tiny) * (1 + 2.0**-40)
-        logits = some.mid @ weight.T + bias
-        row = np.arange(len(logits))
-        answer = (start + row) % task.V
-        apart = np.abs(weight[answer][:, None] - weight[None])
-        moved = np.einsum("rac,rc->ra", apart, some.rad) * (1 + 2.0**-40)
-        lead = logits[row, answer][:, None] - logits - moved - rounded
-        lead -= rounded[row, answer][:, None]
-        lead[row, answer] = np.inf
-        least = min(least, float(lead.min()))
-    least -= 2.0**-40 * max(1.0, abs(least))
-    if least <= 0:
-        raise CheckFailed("the head: the logit of some sum is not the largest where it is due")
-    return Fraction(least)
 
 
 def hard_sets(task: QSA, rng: np.random.Generator) -> Tokens:

@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 
 from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model, ModelConfig
 from separatrix.proofs.arithmetic import FP32
-from separatrix.proofs.derivations.parts.reading import leads, weighed
+from separatrix.proofs.derivations.parts.reading import leads, logit_leads, weighed
 from separatrix.proofs.machine import Enclosure
 
 
@@ -45,3 +47,41 @@ def test_a_weight_between_bounds_times_a_value_of_either_sign() -> None:
     with pytest.raises(CheckFailed, match="overflow"):
         weighed(large, np.zeros(1), np.ones(1), 4, "layer 1")
     assert value.arithmetic is FP32
+
+
+def headed(weight: np.ndarray, bias: np.ndarray) -> Model:
+    answers, width = weight.shape
+    sizes = {"vocabulary": 2, "length": 2, "answers": answers, "width": width, "hidden": 0}
+    model = Model(
+        ModelConfig(architecture="full @ heads=1, head_dim=1", **sizes, norm=False, bos=False)
+    )
+    model.requires_grad_(False)
+    model.head.weight.copy_(torch.from_numpy(weight))
+    model.head.bias.copy_(torch.from_numpy(bias))
+    return model
+
+
+def test_what_is_off_in_the_stream_moves_two_logits_alike() -> None:
+    model = headed(np.array([[1.0, 0.0], [1.0, 1.0]]), np.zeros(2))
+    row = Enclosure(np.array([[1.0, -1.0]]), np.array([[0.5, 0.25]]))
+    # the first logit leads by the second number's opposite
+    assert 0.7499 < logit_leads(model, row, 0)[0] <= 0.75
+    assert -1.2501 < logit_leads(model, row, 1)[0] <= -1.25
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_leads_of_logits_are_those_of_what_the_rows_may_hold(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    width, answers = rng.integers(1, 6, size=2) + (0, 1)
+    model = headed(rng.normal(size=(answers, width)) * 2.0 ** rng.integers(-9, 9), np.ones(answers))
+    # float32 holds every corner
+    mid, rad = rng.integers(-40, 40, size=(5, width)) / 8, rng.integers(9, size=(5, width)) / 8
+    rows = Enclosure(mid, rad * rng.integers(2, size=width))
+    due = rng.integers(answers, size=len(mid))
+    found = logit_leads(model, rows, due)
+    for _ in range(200):
+        corner = mid + rows.rad * rng.choice([-1, 1, 0.5], size=mid.shape)
+        logits = model.head(torch.from_numpy(corner).float()).double().numpy()
+        right = np.take_along_axis(logits, due[:, None], 1)[:, 0]
+        logits[np.arange(len(mid)), due] = -np.inf
+        assert (right - logits.max(1) >= found).all()
