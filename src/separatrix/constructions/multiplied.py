@@ -1,4 +1,4 @@
-"""Products of a group in full layers, by fan-in (theory.md, section 12, Theorem S, form (a)):
+"""Products of a group in full layers and windows, by fan-in (theory.md, section 12, Theorem S, form (a)):
 parity, sums modulo m, permutations, elements of a group.
 
 A start token stands at place 0, the letters at 1..n; heads read the word at an offset, or that of
@@ -152,9 +152,9 @@ RECIPES = tuple(
         task=task,
         weights=multiplied,
         takes=(
-            "full layers without options, with room for the bits of a place, or with rotations"
-            " alone, and for a number for each thing and place of its block: n at most the product"
-            " of their heads, and one more each"
+            "full layers without options, and windows that see as far, with room for the bits of a"
+            " place, or full ones with rotations alone, and for a number for each thing and place of"
+            " its block: n at most the product of their heads, and one more each"
         ),
         rounded=True,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import log, prod
+from math import inf, log, prod
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError
@@ -27,6 +27,7 @@ from separatrix.stacks.mechanisms import (
     Mechanism,
     ShortConvolution,
     Sparse,
+    Window,
 )
 from separatrix.tasks import (
     MQAR,
@@ -269,7 +270,7 @@ def plain_wanted(
     values: int,
     other: Callable[[Any], bool] = lambda part: True,
     *,
-    kind: type[Full | Sparse | Indexed] = Full,
+    kind: type[Full | Sparse | Indexed | Window] = Full,
     without: frozenset[str] = frozenset(),
     more: str = "",
     no: str = "conv, rope, sink or cap",
@@ -519,6 +520,11 @@ def _even(task: Parity | Modular, stack: Architecture, form: str) -> list[Want]:
     return [plain_wanted(1, 1, without=AROUND, no="cap")]
 
 
+def seen_by(part: Mechanism) -> float:
+    """Tokens that a layer which reads sees at once, the token itself included."""
+    return part.size if isinstance(part, Window) else inf
+
+
 def word_numbers(moved: Tracked) -> int:
     """Numbers that tell of every thing in which place of its block it stands."""
     return sum(length**2 for length in moved.blocks)
@@ -529,15 +535,20 @@ def offset_wanted(
 ) -> Want:
     """A layer of at least so many heads that read the token at an offset of their own, of so many
     with the start token, or the start token where there is none: by addresses, each head with keys
-    of its own, or by rotations alone. `blank`: whether there may be none.
+    of its own, in a window, too, that sees so far; or by rotations alone. `blank`: whether there
+    may be none.
     """
     keys = bits_for(tokens)
-    addressed = plain_wanted(
-        keys, values, lambda part: part.kv == part.heads and part.heads >= heads
-    )
+
+    def apart(part: Full | Window) -> bool:
+        one = isinstance(part, Window) and part.shared
+        return part.kv == part.heads and not one and heads <= min(part.heads, seen_by(part) - 1)
+
+    addressed = [plain_wanted(keys, values, apart, kind=kind) for kind in (Full, Window)]
 
     def holds(part: Mechanism) -> Slot | None:
-        slot = addressed.holds(part) if stack.positions == "embedded" else None
+        found = (want.holds(part) for want in addressed if stack.positions == "embedded")
+        slot = next(filter(None, found), None)
         if slot is not None or not isinstance(part, Full) or part.altered - TURNED:
             return slot
         head = _head(part)
@@ -607,13 +618,19 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
             f" at most {MOST_UNITS:,} units of an MLP; two words of this task take more"
         )
     want = offset_wanted(stack, task.length + 1, word_numbers(moved))
-    found = [
-        (slot, 1 + stack.layers[slot.place[0]][slot.place[1]].sizes()["heads"])
-        for slot in such(stack, want)
-    ]
+    found = such(stack, want)
+    parts = [stack.layers[layer][number] for layer, number in (slot.place for slot in found)]
     words = [1] * len(found)
+
+    def further(i: int) -> bool:
+        """Whether layer i may multiply one word more, and windows see as far as they are to."""
+        more = [count + (i == other) for other, count in enumerate(words)]
+        far = [(count - 1) * prod(more[:level]) for level, count in enumerate(more)]
+        sees = all(back < seen_by(part) for back, part in zip(far, parts, strict=True))
+        return sees and words[i] <= parts[i].sizes()["heads"] and few(more[i])
+
     while prod(words) < task.length:
-        able = [i for i, (_, most) in enumerate(found) if words[i] < most and few(words[i] + 1)]
+        able = [i for i in range(len(found)) if further(i)]
         if not able:
             # a layer of more choices than are gone through has no use for more heads
             heads = ", or heads in them" * any(few(count + 1) for count in words)
@@ -624,7 +641,7 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
                 f" such, and multiply {prod(words):,} of {task.length:,} letters",
             )
         words[min(able, key=lambda i: words[i])] += 1
-    return [(slot, count) for (slot, _), count in zip(found, words, strict=True) if count > 1]
+    return [(slot, count) for slot, count in zip(found, words, strict=True) if count > 1]
 
 
 def _brackets(task: Dyck, stack: Architecture, form: str) -> list[Slot]:

@@ -40,7 +40,7 @@ addresses in two layers of the second, norms and gates in the third.
 STACKS = (
     "",
     "full*3 @ heads=2, head_dim=16",
-    "gdn + full(heads=3) + mamba2|full + full*3",
+    "gdn + window(size=3) + mamba2|full(heads=3) + window(size=9) + full*2",
     *TURNED,
 )
 
@@ -192,6 +192,17 @@ def test_the_same_weights_under_another_rotation_are_refused() -> None:
         DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
 
 
+def test_a_window_that_sees_too_little_is_refused() -> None:
+    """The third of three layers looks back 4 places."""
+    built = made("parity:n=8", "window(size=2) + window(size=3) + window(size=5) @ heads=1")
+    config = built.model.config
+    narrower = config.architecture.replace("size=5", "size=4")
+    model = Model(replace(config, architecture=narrower)).requires_grad_(False)
+    model.load_state_dict(built.model.state_dict())
+    with pytest.raises(CheckFailed, match="4 places back"):
+        DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
+
+
 def test_offsets_that_leave_letters_out_or_take_them_twice_are_refused() -> None:
     """The second of two layers looks back 2 places; a copy of the first one looks back one."""
     built = made("parity:n=4")
@@ -237,6 +248,7 @@ def test_the_table_of_products_is_the_oracle_s(text: str) -> None:
         ("permutation:n=9,k=3", "full(rope=true, qk_norm=head)*4", "0 of its layers"),
         ("permutation:n=9,k=3", "full*4 @ positions=none", "0 of its layers"),
         ("permutation:n=9,k=3", "full(causal=false)*4", "0 of its layers"),
+        ("permutation:n=4,k=3", "window(size=2)*2 @ head_dim=16", "multiply 2 of 4"),
     ],
 )
 def test_stacks_without_room_are_told_what_is_needed(text: str, stack: str, said: str) -> None:

@@ -193,7 +193,7 @@ def _brought(
     letters, places, none = slice(0, task.vocabulary), slice(1, None), slice(-1, None)
     start = at.start(task.vocabulary)
     tokens = stacked(at.tokens(letters, places), start)
-    heads = Heads.of(part, OPTIONS)
+    heads = Heads.of(part, OPTIONS, windows=True)
     by_place = stacked(start, at.places(places, letters))
     due = [min(back, task.length) for back in range(1, before + 1)]
     found = looking_back(heads, by_place, tokens, _BRINGS, due)
@@ -207,7 +207,7 @@ def _brought(
         mixed = add(own, heads.written(given), RESIDUAL)
         # of tokens alone nothing is rounded; of none something is
         views.append(stacked(*(part.after_mlp(mixed.rows(some)) for some in (letters, none))))
-    layer = all_of([one.reading for one in found]).layer(_BRINGS, tokens=before)
+    layer = all_of([one.reading for one in found]).layer(_BRINGS, heads.kind, tokens=before)
     return layer, views
 
 

@@ -347,7 +347,7 @@ def derive_products(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> 
     layers: list[Layer] = []
     most, back = 1, 1
     for part in live:
-        heads = Heads.of(part, OPTIONS)
+        heads = Heads.of(part, OPTIONS, windows=True)
         most = max(most, len(heads.each))
         found, held = _multiplied(part, heads, back, held, table)
         layers.append(found)
@@ -405,7 +405,8 @@ def _multiplied(
     by_place = still.like(
         np.where(kept, still.mid, any_word.mid), np.where(kept, still.rad, any_word.rad)
     )
-    layer = all_of([one.reading for one in others]).layer(fetches, offsets=due, words=len(words))
+    read = all_of([one.reading for one in others])
+    layer = read.layer(fetches, heads.kind, offsets=due, words=len(words))
     return layer, Held(by_place, words, by_word)
 
 

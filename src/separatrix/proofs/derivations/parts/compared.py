@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.full import FullMixer
+from separatrix.mixers.window import WindowMixer
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.circle import turns_between
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
@@ -204,15 +205,26 @@ class Heads:
     o: Array
     value_dim: int
     where: str
+    seen: float = np.inf
+    """Tokens that each sees, its own included."""
+
+    @property
+    def kind(self) -> str:
+        """Under what name a record counts the layer."""
+        return "layers" if self.seen == np.inf else "carriers"
 
     @classmethod
-    def of(cls, part: Live, options: frozenset[str] = frozenset()) -> Heads:
+    def of(
+        cls, part: Live, options: frozenset[str] = frozenset(), *, windows: bool = False
+    ) -> Heads:
         """Raises CheckFailed for another mixer, other options than these, each with an evaluator
         (steps.py), a parameter that is not read, and for a head that does not write but is not
-        zero; without options also for heads that share keys.
+        zero; without options also for heads that share keys. `windows`: they may see the last
+        tokens alone.
         """
         mixer = part.mixer
-        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered - options:
+        kinds = FullMixer | WindowMixer if windows else FullMixer
+        if not isinstance(mixer, kinds) or mixer.mechanism.altered - options:
             beside = f", or with {', '.join(sorted(options))}" if options else ""
             raise CheckFailed(f"{part.where}: the proof is about plain full attention{beside}")
         if mixer.kv != mixer.heads and not mixer.mechanism.altered:
@@ -226,6 +238,7 @@ class Heads:
             array(mixer.o.weight),
             mixer.dv,
             part.where,
+            mixer.size if isinstance(mixer, WindowMixer) else np.inf,
         )
 
     def written(self, averages: dict[int, Enclosure]) -> Enclosure:
@@ -261,8 +274,10 @@ def looking_back(
     heads: Heads, by_place: Enclosure, contents: Enclosure, fetches: str, due: list[int]
 ) -> list[Back]:
     """The heads by their offsets, which their weights tell. `by_place`: a row per place, the start
-    token's first; `contents`: rows of which every token is within one. Raises CheckFailed where a
-    place may read another token, or heads look back other offsets than are due.
+    token's first; `contents`: rows of which every token is within one. What is proved of a softmax
+    over all keys holds for those that a window sees, if the key that wins is one of them. Raises
+    CheckFailed where a place may read another token, or heads look back other offsets than are due,
+    or out of their sight.
     """
     at = np.arange(len(by_place.mid))
     found: list[Back] = []
@@ -282,6 +297,8 @@ def looking_back(
         raise CheckFailed(
             f"{heads.where}: its heads look back {offsets} places, where {due} are due"
         )
+    if max(offsets, default=0) >= heads.seen:
+        raise CheckFailed(f"{heads.where}: {offsets[-1]} places back is out of the window's sight")
     return found
 
 
