@@ -135,30 +135,20 @@ ADDRESS = {"address": 1, "memory": 1}
 """What a place is asked for with, and what its key is."""
 
 
-@recipe("retrieval", Eva, takes=_TAKES, rounded=True)
-def retrieval(task: Eva, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+def _retrieved(task: Lookup, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """One full layer (default: a single layer that just holds it). Source: [CPW]; theory.md,
     section 6.
     """
-    return _retrieved(task, architecture, arithmetic, range(task.n))
-
-
-@recipe("index", Index, takes=_TAKES, rounded=True)
-def index(task: Index, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """The same, asked by ids of places."""
-    return _retrieved(task, architecture, arithmetic, range(task.V, task.vocabulary))
-
-
-def _retrieved(
-    task: Lookup, architecture: Architecture | None, arithmetic: Arithmetic, arguments: range
-) -> Model:
-    """`arguments`: the ids that ask for places 0, 1, ..."""
     fits(task, arithmetic)
     keys, values = _head_sizes(task)
     # keys as wide as values run in the fused kernel
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = readers("retrieval", task, architecture, arithmetic)
-    return _write(task, architecture, reader, arguments)
+    return _write(task, architecture, reader)
+
+
+retrieval = recipe("retrieval", Eva, takes=_TAKES, rounded=True)(_retrieved)
+index = recipe("index", Index, takes=_TAKES, rounded=True)(_retrieved)
 
 
 @recipe(
@@ -178,7 +168,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None, arithmetic: A
         block = 1 << (bits_for(task.n) + 1) // 2
         architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
     ((place, *_),) = slots("sparse-retrieval", task, architecture)
-    model = _write(task, architecture, Reader(place), range(task.n))
+    model = _write(task, architecture, Reader(place))
     mixer = mixer_at(model, place, SparseMixer)
     assert mixer.mix is not None
     # exact: the block is a power of two
@@ -205,7 +195,7 @@ def indexed_retrieval(
         dims = max(keys, values)
         architecture = stack([Indexed(heads=1, head_dim=dims, index_dim=keys, topk=1)])
     ((place, *_),) = slots("indexed-retrieval", task, architecture)
-    model = _write(task, architecture, Reader(place), range(task.n))
+    model = _write(task, architecture, Reader(place))
     mixer = mixer_at(model, place, IndexedMixer)
     # the spaces that `_write` begins with
     bits = bits_for(task.n)
@@ -221,10 +211,8 @@ def _head_sizes(task: Lookup) -> tuple[int, int]:
     return bits_for(task.n) + 1, bits_for(task.V)
 
 
-def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: range) -> Model:
-    """A model of the architecture whose softmax mixer at `reader` is the head described above;
-    `arguments` are the ids that ask for places 0, 1, ...
-    """
+def _write(task: Lookup, architecture: Architecture, reader: Reader) -> Model:
+    """A model of the architecture whose softmax mixer at `reader` is the head described above."""
     address = bits_for(task.n)
     code = bits_for(task.V)
     if reader.asking is None:
@@ -235,7 +223,9 @@ def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: 
     placed = reader.asking is None
     model = empty_model(task, architecture, space, hidden=2 * code, placed=placed)
     embed = model.embed.weight
-    asking = slice(arguments.start, arguments.stop)
+    # the ids that ask for places 0, 1, ...
+    first = task.V if isinstance(task, Index) else 0
+    asking = slice(first, first + task.n)
     # a token may be read as a value and as an argument: it holds both codes
     embed[: task.V, space["value"]] = signs(task.V, code)
     if reader.latent:
