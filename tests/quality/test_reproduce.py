@@ -17,8 +17,8 @@ import separatrix.cli.reproduce as reproduce
 from separatrix.cards.table.body import Settings
 from separatrix.cards.table.plan import KINDS, Kind
 from separatrix.checks.verify import Checked, verify
-from separatrix.cli.reproduce import Job, perform, reproduce_table, runs_of, stored
 from separatrix.cli.report.html import verify_path
+from separatrix.cli.reproduce import Job, perform, reproduce_table, runs_of, stored
 from separatrix.core.errors import CheckFailed, OutputError, SeparatrixError
 from separatrix.core.evidence.bundles import bundle_envelope
 from separatrix.core.evidence.canonical import canonical, sha256

@@ -366,8 +366,9 @@ def _induced(task: type[Any]) -> Recipe[Any]:
         weights=induction,
         takes=(
             "two full layers: the first finds the token before, or c of them by a head each, by"
-            " places, in a window, too, or by rotations alone; the second compares c ceil(log2 of the vocabulary)"
-            " bits; for twosum with form=decision a third looks for a token that is cancelled"
+            " places, in a window, too, or by rotations alone; the second compares c ceil(log2 of"
+            " the vocabulary) bits; for twosum with form=decision a third looks for a token that is"
+            " cancelled"
         ),
         rounded=True,
     )

@@ -1,5 +1,5 @@
-"""Products of a group in full layers and windows, by fan-in (theory.md, section 12, Theorem S, form (a)):
-parity, sums modulo m, permutations, elements of a group.
+"""Products of a group in full layers and windows, by fan-in (theory.md, section 12, Theorem S, form
+(a)): parity, sums modulo m, permutations, elements of a group.
 
 A start token stands at place 0, the letters at 1..n; heads read the word at an offset, or that of
 the start token (parts/readers.py). A word is a rearrangement of a few things: for every thing i and
@@ -153,8 +153,8 @@ RECIPES = tuple(
         weights=multiplied,
         takes=(
             "full layers without options, and windows that see as far, with room for the bits of a"
-            " place, or full ones with rotations alone, and for a number for each thing and place of"
-            " its block: n at most the product of their heads, and one more each"
+            " place, or full ones with rotations alone, and for a number for each thing and place"
+            " of its block: n at most the product of their heads, and one more each"
         ),
         rounded=True,
     )

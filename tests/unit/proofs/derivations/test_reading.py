@@ -72,7 +72,7 @@ def test_what_is_off_in_the_stream_moves_two_logits_alike() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_leads_of_logits_are_those_of_what_the_rows_may_hold(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    width, answers = rng.integers(1, 6, size=2) + (0, 1)
+    width, answers = rng.integers(1, 6), rng.integers(2, 7)
     model = headed(rng.normal(size=(answers, width)) * 2.0 ** rng.integers(-9, 9), np.ones(answers))
     # float32 holds every corner
     mid, rad = rng.integers(-40, 40, size=(5, width)) / 8, rng.integers(9, size=(5, width)) / 8
