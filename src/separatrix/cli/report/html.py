@@ -91,7 +91,7 @@ def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
 
 
 def verify_path(
-    path: Path, *, progress: Progress | None = None, budget: float = 1.0
+    path: Path | str, *, progress: Progress | None = None, budget: float = 1.0
 ) -> list[Checked]:
     """Checks a file or a folder of evidence, as `separatrix.checks.verify.verify_path` does. A
     report.html beside a bundle is printed again and must be the same to the letter.
