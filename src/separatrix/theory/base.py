@@ -16,6 +16,7 @@ from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.forgetting import masks
 from separatrix.stacks.architecture.weights import Mlp
 from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.seqcomp import Functions
@@ -69,6 +70,8 @@ class Theorem(ABC):
     """Whether its failures say how badly: `ceiling_millionths` among the numbers of a verdict is
     the highest accuracy that any weights reach on random questions.
     """
+    masked: ClassVar[bool] = False
+    """Whether it rests on how far back windows, and mechanisms that say nothing, read."""
     words: ClassVar[WordsByTask] = {}
     words_after_thought: ClassVar[WordsByTask] = {}
 
@@ -221,6 +224,7 @@ class Theorem(ABC):
         """A record of this theorem with its premises, source, what the sizes take for granted and
         the notes of whoever read the architecture filled in. `assumptions` are this verdict's own.
         """
+        assumptions = (*(granted(architecture) if self.masked else ()), *assumptions)
         return Verdict(
             architecture=architecture.spec,
             task=task.spec,
@@ -246,6 +250,26 @@ _LONG, _FOUND_LONG = 10**15, 10**9
 """Sizes from which on a size is shortened: the smallest one that fails, and one that a search has
 found, of which another search finds other digits.
 """
+
+
+MASKS = "the kernel masks at"
+
+
+def granted(architecture: Architecture) -> tuple[str, ...]:
+    """What a verdict takes for granted of windows, and of mechanisms that say nothing."""
+    said: list[str] = []
+    windows = [f"{size:,}" for size in masks(architecture)]
+    if windows:
+        said.append(
+            f"{MASKS} {' and '.join(windows)} tokens: some inference code reads one token more, or"
+            " masks nothing while it reads the prompt"
+        )
+    names = {part.name for layer, _ in architecture.counted() for part in layer if part.origin}
+    said += [
+        f"nobody says how far back '{name}' reads: all that it keeps counts as state"
+        for name in sorted(names)
+    ]
+    return tuple(said)
 
 
 def counted(task: Task) -> Count:

@@ -28,8 +28,8 @@ from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import CacheItem, Mechanism
 from separatrix.tasks import Recall, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
+from separatrix.theory.base import granted
 from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremRDepth
-from separatrix.theory.fails.r_windows_forget import granted
 from separatrix.theory.judge import graded
 from separatrix.theory.solves.room import SEEN_WHOLE
 

@@ -74,10 +74,9 @@ class TheoremI(Theorem):
             return None
         cache = architecture.cache_bits(decisive.prefix_length)
         count = counted(decisive)
-        grows = task.family().grows
         n, since = self.since(task, least)
-        if smaller and (n is None or n > task.sizes()[grows]):
-            n, since = None, f"so it fails {self.failing(smaller.sizes()[grows])}, all else the same"
+        if smaller and smaller != least:
+            n, since = None, "and fewer of the same are a part of these"
         tells = f"cannot tell {count} prefixes apart" if fails else f"could hold {count} prefixes"
         sentence = (
             f"{number(cache)} bits of cache after {decisive.prefix_length:,} tokens {tells} (log2 ="

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
-from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import (
     Certified,
     Counting,
@@ -23,8 +21,7 @@ from separatrix.theory.arguments import (
     Solver,
     smaller,
 )
-from separatrix.theory.fails.r_windows_forget import granted
-from separatrix.theory.fails.reading_layers import Found, sizes_of
+from separatrix.theory.fails.reading_layers import sizes_of
 from separatrix.theory.search.driver import CountingTheorem, Grid
 from separatrix.theory.search.reals import LN2, exp, ln
 
@@ -115,6 +112,7 @@ def _rows(s: Numbers, m: float, count: int) -> list[float]:
 
 class TheoremRDepth(TheoremIII):
     key = "R-depth"
+    masked = True
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         (reader,) = architecture.reading
@@ -127,19 +125,6 @@ class TheoremRDepth(TheoremIII):
         s = sizes_of(architecture, n)
         # without windows and convolutions Theorem III says the same
         return replace(s, sigma=(below.bits, s.sigma[1]), lag=lag) if lag else None
-
-    def _state(
-        self,
-        architecture: Architecture,
-        task: SeqComp,
-        here: Found[Parameters] | None,
-        least: Found[Parameters] | None,
-    ) -> Verdict | None:
-        found = super()._state(architecture, task, here, least)
-        if found is None:
-            return None
-        said = dict.fromkeys((*granted(architecture), *found.assumptions))
-        return replace(found, assumptions=tuple(said))
 
     def said_of(self, sizes: Sizes) -> str:
         return f"{super().said_of(replace(sizes, lag=0))}, lag {sizes.lag:,} tokens"

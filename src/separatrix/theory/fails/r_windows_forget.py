@@ -13,11 +13,11 @@ from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_acc
 from separatrix.core.numbers.binomials import Arrangements, Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Power, Product, Sum
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
+from separatrix.stacks.architecture.forgetting import Forgetting, Lags
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Recall, Task, TwoSum
 from separatrix.tasks.base.layout import Table
 from separatrix.tasks.tracking import tracked
-from separatrix.theory.base import FAILS, Theorem, first_failing, number, size_in_words
+from separatrix.theory.base import FAILS, MASKS, Theorem, first_failing, number, size_in_words
 from separatrix.theory.fails.a_accuracy import TheoremA, more_than
 from separatrix.theory.words import counted_as
 
@@ -48,6 +48,7 @@ class Cut(NamedTuple):
 class TheoremR(Theorem):
     key = "R"
     shows = FAILS
+    masked = True
     after_thought = True
     # a longer prompt can be cut at the same place, and has more tokens behind it
     larger_fail_too = True
@@ -89,7 +90,6 @@ class TheoremR(Theorem):
             n=n,
             numbers=_numbers(cut),
             sign=sign,
-            assumptions=granted(architecture),
         )
 
     def _least(self, lags: Lags, task: Task) -> Task | None:
@@ -105,6 +105,7 @@ class TheoremR(Theorem):
 class TheoremRAccuracy(TheoremA):
     key = "R-accuracy"
     anywhere = False
+    masked = True
 
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
         return super().shown(verdict, task) | _shown(verdict, task)
@@ -158,7 +159,6 @@ class TheoremRAccuracy(TheoremA):
             n=size_in_words(task)[1],
             numbers=numbers,
             sign=sign,
-            assumptions=granted(architecture),
         )
 
 
@@ -167,19 +167,10 @@ def cut_of(lags: Lags, task: Task) -> Cut | None:
     of it are known to be told apart so.
     """
     same = alike_behind(task)
-    if same is not None:
-        found = lags.latest(
-            every=same.every, most=same.most, beyond=same.answered - 1, handed=same.shared
-        )
-        return found and Cut(found, same.contents(found.cut), same.table)
-    contents = task.prefix_classes()
-    if contents is None or task.several:
-        return None
-    lost = lags.at(task.prefix_length)
-    # continuations share no tokens, and what is written comes behind the prompt
-    if lost.handed > lost.cut or lost.beyond >= task.asked.length:
-        return None
-    return Cut(lost, contents)
+    found = same and lags.latest(
+        every=same.every, most=same.most, beyond=same.answered - 1, handed=same.shared
+    )
+    return Cut(found, same.contents(found.cut), same.table) if same and found else None
 
 
 class Alike(NamedTuple):
@@ -242,7 +233,12 @@ def alike_behind(task: Task) -> Alike | None:
         case TwoSum(pairs=classes) if classes > 1:
             return Alike(lambda c: _some(classes - 1, c, 2), n - 1, n - 1, n)
         case _:
-            return None
+            contents = task.prefix_classes()
+            if contents is None or task.several:
+                return None
+            # continuations share no tokens, and what is written comes behind the prompt
+            prefix = task.prefix_length
+            return Alike(lambda _: contents, 1, prefix, n, every=prefix)
 
 
 def _lists(task: Task, table: Table, c: int) -> Count:
@@ -265,26 +261,6 @@ def _some(things: int, most: int, states: int = 1) -> Count:
     return Sum(((1, BinomialSum(things, most, states)), (1, Exact(1)))) if most else Exact(1)
 
 
-def granted(architecture: Architecture) -> tuple[str, ...]:
-    """What a verdict takes for granted of windows, and of mechanisms that say nothing."""
-    said: list[str] = []
-    windows = [f"{size:,}" for size in masks(architecture)]
-    if windows:
-        said.append(
-            f"{_MASKS} {' and '.join(windows)} tokens: some inference code reads one token more, or"
-            " masks nothing while it reads the prompt"
-        )
-    names = {part.name for layer, _ in architecture.counted() for part in layer if part.origin}
-    said += [
-        f"nobody says how far back '{name}' reads: all that it keeps counts as state"
-        for name in sorted(names)
-    ]
-    return tuple(said)
-
-
-_MASKS = "the kernel masks at"
-
-
 def _numbers(cut: Cut) -> dict[str, int]:
     lost = cut.lost
     each = {} if cut.table is None else {"beyond": cut.facts, "tokens_each": cut.table.tokens}
@@ -302,7 +278,7 @@ def _each(cut: Cut) -> str:
 
 def _shown(verdict: Verdict, task: Task) -> dict[str, str]:
     """What the words of all three name beside numbers."""
-    masked = [text.partition(":")[0] for text in verdict.assumptions if text.startswith(_MASKS)]
+    masked = [text.partition(":")[0] for text in verdict.assumptions if text.startswith(MASKS)]
     return {
         "what": "windows" if masked else "its layers",
         "each": counted_as(verdict.numbers.get("tokens_each", 1), "token"),
