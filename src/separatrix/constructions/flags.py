@@ -162,7 +162,8 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
     ends = _HALF_STEP - _STEEP * _BETWEEN, -_HALF_STEP - _STEEP * _BETWEEN
     step(mlp, 0, read, ends, space["flag"], -1 / (2 * _HALF_STEP))
     mlp.down.bias[space["flag"]] = 1.0
-    write_looking(model, space, second, one="token", flag="flag")
+    # whether any token holds a flag
+    second.write(model, space, {"token": 1}, {"flag": 2}, "flag", "found")
     # logits (1/2, found)
     model.head.bias[0] = 0.5
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
@@ -196,11 +197,6 @@ def _counting(
     return model, space, found
 
 
-def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag: str) -> None:
-    """The head that leaves in "found" whether any token holds a flag; `one` is 1 everywhere."""
-    reader.write(model, space, {one: 1}, {flag: 2}, flag, "found")
-
-
 @recipe(
     "equality",
     Equality,
@@ -225,7 +221,7 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
     for unit, side in ((0, 2.0), (2, -2.0)):
         read = [(space["bit"], side), (space["fetched"], -side)]
         step(mlp_after(model, first.place), unit, read, (-1.0, -3.0), space["differs"], 0.5)
-    write_looking(model, space, second, one="one", flag="differs")
+    second.write(model, space, {"one": 1}, {"differs": 2}, "differs", "found")
     # logits (found, 1/2)
     put(model.head.weight.T[space["found"]].T, slice(0, 1))
     model.head.bias[1] = 0.5

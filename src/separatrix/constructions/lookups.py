@@ -100,7 +100,6 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions.flags import write_looking
 from separatrix.constructions.parts.built import (
     SCALE,
     Reads,
@@ -217,15 +216,6 @@ _KEYS = {
 }
 
 
-def _looked_up(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
-    return Recipe(
-        name=f"carried-{task.name}" if carried else task.name,
-        task=task,
-        weights=partial(lookup, carried=carried),
-        takes=(_BEHIND if carried else "one full layer with conv >= 2, ") + _KEYS[task],
-    )
-
-
 @dataclass(frozen=True)
 class Moved:
     """A space of the token so many places back, and where it lands."""
@@ -317,7 +307,7 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
         model.embed.weight[-1, space["partner"]] = 2.0
         model.embed.weight[:, space["one"]] = 1.0
         looking = Reader(third[0].place, start=third[0].start)
-        write_looking(model, space, looking, one="one", flag="differs")
+        looking.write(model, space, {"one": 1}, {"differs": 2}, "differs", "found")
         # logits (1/4, found), since a sink may leave 0 of -1
         model.head.bias[0] = 0.25
         put(model.head.weight.T[space["found"]].T, slice(1, 2))
@@ -359,23 +349,31 @@ def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic
     return model
 
 
-def _induced(task: type[Any]) -> Recipe[Any]:
-    return Recipe(
-        name=INDUCTION[task.name],
-        task=task,
-        weights=induction,
-        takes=(
-            "two full layers: the first finds the token before, or c of them by a head each, by"
-            " places, in a window, too, or by rotations alone; the second compares c ceil(log2 of"
-            " the vocabulary) bits; for twosum with form=decision a third looks for a token that is"
-            " cancelled"
-        ),
-        rounded=True,
-    )
-
-
-RECIPES = (
-    *(_looked_up(task, carried=carried) for carried in (False, True) for task in (Recall, MQAR)),
+RECIPES: tuple[Recipe[Any], ...] = (
+    *(
+        Recipe(
+            name=f"carried-{task.name}" if carried else task.name,
+            task=task,
+            weights=partial(lookup, carried=carried),
+            takes=(_BEHIND if carried else "one full layer with conv >= 2, ") + _KEYS[task],
+        )
+        for carried in (False, True)
+        for task in (Recall, MQAR)
+    ),
     cgram,
-    *map(_induced, (Recall, MQAR, NoisyRecall, CGram, TwoSum)),
+    *(
+        Recipe(
+            name=INDUCTION[task.name],
+            task=task,
+            weights=induction,
+            takes=(
+                "two full layers: the first finds the token before, or c of them by a head each, by"
+                " places, in a window, too, or by rotations alone; the second compares c ceil(log2"
+                " of the vocabulary) bits; for twosum with form=decision a third looks for a token"
+                " that is cancelled"
+            ),
+            rounded=True,
+        )
+        for task in (Recall, MQAR, NoisyRecall, CGram, TwoSum)
+    ),
 )

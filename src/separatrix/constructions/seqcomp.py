@@ -124,8 +124,8 @@ def spaces(task: SeqComp, readers: Mapping[int, Reader]) -> dict[str, int]:
 def model_for(
     task: SeqComp, architecture: Architecture, space: Spaces, readers: Sequence[Reader]
 ) -> Model:
-    """A model that holds what positions and tokens do, and nothing else, with the hidden units that
-    thresholds and look-ups take.
+    """A model that holds what positions and tokens do (the first three columns of the tables
+    above), and nothing else, with the hidden units that thresholds and look-ups take.
     """
     values = bits_for(task.answers)
     # a look-up has two units for each entry of the function that is asked for
@@ -138,39 +138,28 @@ def model_for(
         hidden=2 * values + looked_up,
         placed=placed or not all(reader.asking for reader in readers),
     )
-    write_embeddings(task, model, space, latent=any(reader.latent for reader in readers))
-    return model
-
-
-def write_embeddings(task: SeqComp, model: Model, space: Spaces, *, latent: bool) -> None:
-    """What every position and every token holds (the first three columns of the tables above).
-    `latent`: some layer scales latents by their length, so that bits that a token or position has
-    not are +1 instead of 0.
-    """
-    embed = model.embed.weight
+    embed, position = model.embed.weight, model.position.weight
+    # a layer that scales latents by their length: bits that are missing are +1 instead of 0
+    latent = any(reader.latent for reader in readers)
     if latent:
         embed[:, space["value"]] = 1.0
     if isinstance(model.position, nn.Embedding):
         if latent:
             for name in ("row", "column"):
-                model.position.weight[:, space[name]] = 1.0
-        write_positions(task, model.position.weight, space)
+                position[:, space[name]] = 1.0
+        # an entry is tagged as of its own level, and as of no other
+        position[:, space["level_0"].start : space[f"level_{task.L}"].stop] = -1.0
+        position[task.position_z0, space["level_0"]] = 1.0
+        for level, entries, row, column in written_entries(task):
+            position[entries, space["row", row.shape[1]]] = row
+            position[entries, space["column", column.shape[1]]] = column
+            position[entries, space[f"level_{level}"]] = 1.0
     write_parts(task, embed[: task.w_values], space, np.arange(task.w_values))
-    embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
+    embed[: task.answers, space["value"]] = signs(task.answers, values)
     if "one" in space.widths():
         embed[:, space["one"]] = 1.0
-    model.head.weight[:, space[f"i_{task.L}"]] = signs(task.answers, bits_for(task.answers))
-
-
-def write_positions(task: SeqComp, position: Tensor, space: Spaces) -> None:
-    """Addresses and levels."""
-    # an entry is tagged as of its own level, and as of no other
-    position[:, space["level_0"].start : space[f"level_{task.L}"].stop] = -1.0
-    position[task.position_z0, space["level_0"]] = 1.0
-    for level, entries, row, column in written_entries(task):
-        position[entries, space["row", row.shape[1]]] = row
-        position[entries, space["column", column.shape[1]]] = column
-        position[entries, space[f"level_{level}"]] = 1.0
+    model.head.weight[:, space[f"i_{task.L}"]] = signs(task.answers, values)
+    return model
 
 
 def write_parts(task: SeqComp, embed: Tensor, space: Spaces, of: NDArray[np.int64]) -> None:

@@ -51,7 +51,6 @@ from separatrix.proofs.derivations.parts.reflections import (
     note_states,
     reach,
     updates_of,
-    used_numbers,
 )
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.entries import entry
@@ -133,7 +132,9 @@ def derive_tracking(
             updates_of(mixer, head, x, whole, part.where)
             for x in ([inputs.later] if alike else [inputs.first, inputs.later])
         ]
-        keys, values = used_numbers(*every)
+        # which key and value numbers any update writes; the state is 0 in all others
+        keys = np.logical_or.reduce([one.k.any((0, 1)) for one in every])
+        values = np.logical_or.reduce([one.v.any((0, 1)) for one in every])
         if not (keys.any() and values.any()):
             raise CheckFailed(f"{part.where}: no token writes anything to the state")
         first, later = (one.only(keys, values) for one in (every[0], every[-1]))

@@ -102,13 +102,6 @@ class Reached:
     lowest: int
 
 
-def used_numbers(*updates: Updates) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which key and value numbers any update writes; the state is 0 in all others."""
-    keys = np.logical_or.reduce([one.k.any((0, 1)) for one in updates])
-    values = np.logical_or.reduce([one.v.any((0, 1)) for one in updates])
-    return keys, values
-
-
 def live_heads(part: Live, heads: int) -> tuple[RecurrentMixer, list[int]]:
     """The mixer, and the heads that write. Raises CheckFailed for a mixer of another kind, options
     that are not evaluated, another number of heads, or a head beside them that is not all zero.
