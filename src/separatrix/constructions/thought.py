@@ -137,7 +137,13 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     position[inner.position_w :, space["asked"]] = level_bits
     position[inner.position_w :, space["final"]] = -1.0
     position[-1, space["final"]] = 1.0
-    write_tokens(task, inner, model, space)
+    embed, first = model.embed.weight, inner.vocabulary
+    # a row for each pair: w counts in steps of the values
+    w, value = np.divmod(np.arange(inner.w_values * columns(inner)), columns(inner))
+    write_parts(inner, embed[: inner.w_values], space, np.arange(inner.w_values))
+    write_parts(inner, embed[first:], space, w)
+    embed[first:, space["held"]] = signs(value, bits_for(columns(inner)))
+    embed[: inner.answers, space["value"]] = signs(inner.answers, values)
 
     head = mixer_at(model, place, SoftmaxMixer)
     parts = [f"{number}" for number in range(1, inner.L)]
@@ -148,11 +154,11 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     put(head.o.weight, space["fetched"])
     threshold(mlp_after(model, place), space["fetched"], space["next"])
     # a pair is read off w and the value, an answer off the value
-    weight, first = model.head.weight, inner.vocabulary
+    weight = model.head.weight
     held = space["next", bits_for(columns(inner))]
     read = [(space[f"w_{part}"], space[f"w_{part}"]) for part in parts]
     for target, source in (*read, (held, space["held"])):
-        weight[first:, target] = model.embed.weight[first:, source]
+        weight[first:, target] = embed[first:, source]
     weight[: inner.answers, space["next"]] = signs(inner.answers, values)
     lift = float(1 << bits_for(sum(map(bits_for, inner.branching)) + values + 2))
     weight[first:, space["final"]] = -lift
@@ -203,18 +209,6 @@ def write_addresses(task: SeqComp, position: Tensor, space: Spaces, level_bits: 
             position[entries, space[f"row_{level - 1}"]] = row
         position[entries, space["column", column.shape[1]]] = column
         position[entries, space["level"]] = level_bits[level]
-
-
-def write_tokens(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> None:
-    """What tokens of the prompt hold, and what pairs do."""
-    embed = model.embed.weight
-    first = inner.vocabulary
-    # a row for each pair: w counts in steps of the values
-    w, value = np.divmod(np.arange(inner.w_values * columns(inner)), columns(inner))
-    write_parts(inner, embed[: inner.w_values], space, np.arange(inner.w_values))
-    write_parts(inner, embed[first:], space, w)
-    embed[first:, space["held"]] = signs(value, bits_for(columns(inner)))
-    embed[: inner.answers, space["value"]] = signs(inner.answers, bits_for(inner.answers))
 
 
 LARGER = 2 * SCALE
