@@ -161,7 +161,14 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
         around.append(outer)
         above = {key: outer[key] for key in _ABOVE if outer.get(key) is not None}
         for key in above.keys() & {*SECTIONS, *STATED} & inner.keys():
-            _refuse_two(Fields(outer, where), key, f"{nested[0]}.{key}", inner[key])
+            one, another = outer[key], inner[key]
+            # whatever two ways of quantising leave out under other names
+            bare = [
+                own and {name: of for name, of in own.items() if name not in KEPT}
+                for own in map(json_object, (one, another))
+            ]
+            if another is not None and one != another and (bare[0] is None or bare[0] != bare[1]):
+                raise Fields(outer, where).unlike(key, one, f"{nested[0]}.{key}", another)
         # the inner dtype, in either spelling, wins over both spellings around it
         if any(inner.get(name) is not None for name in ("dtype", "torch_dtype")):
             above = {key: value for key, value in above.items() if "dtype" not in key}
@@ -174,16 +181,6 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
     raise Fields(outer, where).error(
         f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"
     )
-
-
-def _refuse_two(fields: Fields, name: str, other: str, inner: Any) -> None:
-    """Raises ConfigError for two ways of quantising, whatever they leave out under other names."""
-    one, another = (
-        json_object(own) and {key: of for key, of in own.items() if key not in KEPT}
-        for own in (fields.data[name], inner)
-    )
-    if inner is not None and fields.data[name] != inner and (one is None or one != another):
-        raise fields.unlike(name, fields.data[name], other, inner)
 
 
 def _like(fields: Fields, kind: str) -> Fields:
@@ -277,7 +274,13 @@ def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Ar
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = settings.noted(tuple(fields.notes))
     if missing:
-        raise UnknownSizes(_message(missing, fields), Outline(layers, tuple(missing)))
+        looked = dict.fromkeys(text for value in missing.values() for text in value.looked_for)
+        ways = " ".join(f"--set {name}=..." for name in missing)
+        raise UnknownSizes(
+            f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or"
+            f" pass {ways}",
+            Outline(layers, tuple(missing)),
+        )
     whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
     return Architecture(whole, name, notes, vocabulary, context)
 
@@ -287,12 +290,3 @@ def _mechanism(draft: Draft, sizes: dict[str, Any], fields: Fields) -> Mechanism
         return draft.cls(**sizes)
     except SizeError as error:
         raise fields.error(f"the sizes of a layer do not go together: {error}") from None
-
-
-def _message(missing: dict[str, Unknown], fields: Fields) -> str:
-    looked = list(dict.fromkeys(text for value in missing.values() for text in value.looked_for))
-    ways = " ".join(f"--set {name}=..." for name in missing)
-    return (
-        f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or pass"
-        f" {ways}"
-    )

@@ -267,11 +267,9 @@ class Fields:
         """
         return self.number_format("dtype", "torch_dtype") or "bf16"
 
-    def layers(self, *names: str) -> int:
-        """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError
-        where it is missing.
-        """
-        return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
+    def layers(self) -> int:
+        """Number of layers. Raises ConfigError where it is missing."""
+        return self.needed("num_hidden_layers", high=MOST_LAYERS)
 
     def each_layer(self, name: str, layers: int) -> list[Any]:
         """The entries of a list or text with one for every layer, after which those of layers for

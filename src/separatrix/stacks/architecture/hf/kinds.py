@@ -265,24 +265,19 @@ def _hymba(fields: Fields) -> list[str] | None:
     if isinstance(fields.value("layer_type"), list):
         entries(fields, "layer_type", {"h": "hybrid"})
     value = fields.value("kv_reuse_group")
-    groups = [] if value is None else json_list(value)
-    if groups is None:
+    groups = [] if value is None else [json_list(group) for group in json_list(value) or [value]]
+    if not all(groups):
         raise fields.wrong("kv_reuse_group", "list groups of layers")
-    seen: set[int] = set()
-    reused = list(kinds)
-    for place, group in enumerate(groups):
-        name = f"kv_reuse_group[{place}]"
-        part = fields.with_data({**fields.data, name: group})
-        of_group = indices(part, name, len(kinds), base=0)
-        if not of_group or seen & set(of_group) or len({kinds[i] for i in of_group}) > 1:
-            raise fields.error(
-                f"'{name}' is {shown(group)}; a group must hold layers of no other group, all full"
-                " or all sliding"
-            )
-        seen |= set(of_group)
-        for i in of_group[1:]:
-            reused[i] = f"{kinds[i]} reused"
-    return reused
+    layers = [own for group in groups for own in group or []]
+    # each is a layer, and none stands in two groups
+    indices(fields.replaced(kv_reuse_group=layers), "kv_reuse_group", len(kinds), base=0)
+    for group in groups:
+        numbers: list[int] = sorted(group or [])
+        if len({kinds[i] for i in numbers}) > 1:
+            raise fields.wrong("kv_reuse_group", "hold groups that are all full or all sliding")
+        for i in numbers[1:]:
+            kinds[i] += " reused"
+    return kinds
 
 
 RULES: dict[str, Callable[[Fields], list[str] | None]] = {

@@ -66,7 +66,7 @@ def read(row: Row, fields: Fields) -> Layers:
             made(row.mixers[kind], replace(own[0], notes=[]))
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
     if row.after:
-        layers = AFTER[row.after](fields, kinds, layers)
+        AFTER[row.after](fields, kinds)
     if row.passes:
         layers = _repeated(fields, layers, row.passes)
     if row.reuse:
@@ -82,7 +82,17 @@ def opened(row: Row, fields: Fields) -> Fields:
     """As the row reads them from then on. Raises ConfigError for what it refuses first."""
     for name, *words in row.before:
         fields = BEFORE[name](fields, *words) or fields
-    return fields.replaced(num_hidden_layers=fields.layers(*row.depth)) if row.depth else fields
+    if not row.depth:
+        return fields
+    depth = size_of(row.depth, fields)
+    stated = fields.optional_size("num_hidden_layers")
+    passes = size_of(row.passes, fields) if row.passes else 1
+    if stated not in (None, depth, depth * passes):
+        raise fields.error(
+            f"'num_hidden_layers' is {stated}, but a token passes {depth} layers {passes} times;"
+            " correct one of them"
+        )
+    return fields.replaced(num_hidden_layers=depth)
 
 
 def kinds_of(row: Row, fields: Fields) -> list[str]:
@@ -302,99 +312,49 @@ def _each(fields: Fields, name: str, *words: str) -> Fields:
     return fields
 
 
-def _as_long_as_listed(fields: Fields) -> Fields:
-    """Nemotron-H: transformers' class takes the depth from the list, and saves no other."""
-    names = ("hybrid_override_pattern", "layers_block_type", "layer_types")
-    values = (fields.data.get(name) for name in names)
-    entries = (value if isinstance(value, str) else json_list(value) for value in values)
-    found = next((entry for entry in entries if entry is not None), None)
-    if found is None or fields.has("num_hidden_layers"):
-        return fields
-    return fields.replaced(num_hidden_layers=len(found))
-
-
-def _one_stack(fields: Fields) -> Fields:
-    """HRM-Text: saved files count all passes in `num_hidden_layers`; files without
-    `num_layers_per_stack` count one stack there.
-    """
-    stack = fields.optional_size("num_layers_per_stack", high=MOST_LAYERS)
-    stated = fields.optional_size("num_hidden_layers", high=MOST_LAYERS)
-    passes = size_of("H_cycles @ (L_cycles + 1)", fields)
-    if stack is not None and stated not in (None, stack, stack * passes):
-        raise fields.error(
-            f"'num_hidden_layers' is {stated}, but 'num_layers_per_stack' x 'H_cycles' x"
-            f" ('L_cycles' + 1) is {stack * passes}; correct one of them"
-        )
-    return fields if stack is None else fields.replaced(num_hidden_layers=stack)
-
-
 def _blocks(fields: Fields) -> Fields:
     """Nemotron from a search over layers: `block_configs` gives every layer as many query heads
     for a key head as it has, or takes its attention away; and its MLP a width.
     """
     entries = fields.each_layer("block_configs", fields.layers())
-    shared = [_block(fields, f"block_configs[{i}]", entry) for i, entry in enumerate(entries)]
+    blocks = [_block(fields, f"block_configs[{i}]", entry) for i, entry in enumerate(entries)]
     heads = fields.needed("num_attention_heads")
     what = "'num_attention_heads' / 'attention.n_heads_in_group'"
     return fields.replaced(
-        num_key_value_heads_per_layer=[fields.quotient(heads, own or 1, what) for own in shared],
-        layer_types=["full_attention" if own else "mlp" for own in shared],
-        intermediate_size=[_width_of(fields, entry) for entry in entries],
-        linear_maps=sum(
-            (json_object(part) or {}).get("replace_with_linear") is True
-            for entry in entries
-            for part in (json_object(entry) or {}).values()
-        ),
+        num_key_value_heads_per_layer=[fields.quotient(heads, own[0] or 1, what) for own in blocks],
+        layer_types=["full_attention" if own[0] else "mlp" for own in blocks],
+        intermediate_size=[own[1] for own in blocks],
+        linear_maps=sum(own[2] for own in blocks),
     )
 
 
-def _width_of(fields: Fields, entry: Any) -> int | None:
-    """Units of a layer's MLP: two thirds of a multiple of the model's width, rounded up to a
-    multiple of 256, as its class does; None where that is not told.
+def _block(fields: Fields, name: str, entry: Any) -> tuple[int, int | None, int]:
+    """How many query heads of a layer share a key head, 0 where it has no attention; the units of
+    its MLP, None where that is not told; and how many linear maps of a token stand for these.
+    Raises ConfigError for anything else that it says of attention.
     """
-    own = json_object((json_object(entry) or {}).get("ffn")) or {}
-    if own.get("no_op") is True or own.get("replace_with_linear") is True:
-        return 0
-    width, times = fields.optional_size("hidden_size"), own.get("ffn_mult")
-    if width is None or not isinstance(times, int | float) or not 0 < times <= width:
-        return None
-    return -(-int(2 * times * width / 3) // 256) * 256
-
-
-def _block(fields: Fields, name: str, entry: Any) -> int:
-    """How many query heads of a layer share a key head, 0 where it has no attention. Raises
-    ConfigError for anything else that it says.
-    """
-    attention = json_object((json_object(entry) or {}).get("attention"))
+    body = json_object(entry) or {}
+    attention, ffn = json_object(body.get("attention")), json_object(body.get("ffn")) or {}
     if attention is None:
         raise fields.error(f"'{name}' is {shown(entry)}; it must have an object 'attention'")
     name = f"{name}.attention"
     part = fields.with_data({f"{name}.{key}": each for key, each in attention.items()})
     part.harmless(name, *part.data)
-    # a linear map of one token, or nothing
-    if any(part.flag(f"{name}.{key}") for key in ("no_op", "replace_with_linear")):
-        return 0
+    gone = any(part.flag(f"{name}.{key}") for key in ("no_op", "replace_with_linear"))
     for key, each in attention.items():
-        if each not in (None, False) and key != "n_heads_in_group":
+        if each not in (None, False) and key != "n_heads_in_group" and not gone:
             raise fields.error(
                 f"'{name}.{str(key)[:60]}' is {shown(each)}, which is not read; pass the stack as a"
                 " spec"
             )
-    return part.needed(f"{name}.n_heads_in_group")
-
-
-def _twice(fields: Fields) -> Fields:
-    """LongCat-Flash: `num_layers` layers with two latent attentions each, which
-    `num_hidden_layers`, where it is there, counts one by one.
-    """
-    own = fields.layers("num_layers")
-    stated = fields.optional_size("num_hidden_layers", high=2 * MOST_LAYERS)
-    if stated not in (None, own, 2 * own):
-        raise fields.error(
-            f"'num_hidden_layers' is {stated}, but each of the 'num_layers' = {own} layers has two"
-            " attentions; correct one of them"
-        )
-    return fields
+    linear = [own.get("replace_with_linear") is True for own in (attention, ffn)]
+    units, width, times = None, fields.optional_size("hidden_size"), ffn.get("ffn_mult")
+    if linear[1] or ffn.get("no_op") is True:
+        units = 0
+    elif width is not None and isinstance(times, int | float) and 0 < times <= width:
+        # two thirds of a multiple of the model's width, up to a multiple of 256, as its class does
+        units = -(-int(2 * times * width / 3) // 256) * 256
+    return 0 if gone else part.needed(f"{name}.n_heads_in_group"), units, sum(linear)
 
 
 BEFORE: dict[str, Callable[..., Fields | None]] = {
@@ -402,10 +362,7 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
     "only": _only,
     "one": _one,
     "each": _each,
-    "as_long_as_listed": _as_long_as_listed,
-    "one_stack": _one_stack,
     "blocks": _blocks,
-    "twice": _twice,
 }
 """What a row looks at first; the fields as they are read from then on."""
 
@@ -450,7 +407,7 @@ def _repeated(fields: Fields, layers: Layers, times: str) -> Layers:
     return layers * passes
 
 
-def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
+def _no_values(fields: Fields, kinds: list[str]) -> None:
     """Raises ConfigError where a sparse layer's indexer keeps a value per token too."""
     name = "sparse_attention_config.sparse_disable_index_value"
     off = listed(fields, name, "1:off,0:on") or []
@@ -459,20 +416,18 @@ def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
             f"'{name}' is {shown(fields.data[name])}: indexers that keep values are not supported;"
             " pass the stack as a spec"
         )
-    return layers
 
 
-def _chosen_before(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
+def _chosen_before(fields: Fields, kinds: list[str]) -> None:
     """Raises ConfigError where no earlier layer has the indexer that a layer shares."""
     if kinds[0] == "shared":
         raise fields.error(
             "the first layer is listed as sharing an indexer, and no layer before it has one;"
             " correct 'indexer_types' or 'index_topk_pattern'"
         )
-    return layers
 
 
-AFTER: dict[str, Callable[[Fields, list[str], Layers], Layers]] = {
+AFTER: dict[str, Callable[[Fields, list[str]], None]] = {
     "no_values": _no_values,
     "chosen_before": _chosen_before,
 }

@@ -26,9 +26,9 @@ from separatrix.stacks.architecture.hf.fields import (
 )
 
 
-def scaled(fields: Fields, whole: Size, *names: str) -> Size:
-    """`whole` times the positive number under one of these spellings (an expansion factor). Raises
-    ConfigError where that is no size.
+def scaled(fields: Fields, whole: Size, *names: str, down: bool = False) -> Size:
+    """`whole` times the positive number under one of these spellings (an expansion factor), rounded
+    `down` where that is asked for. Raises ConfigError where it is no size.
     """
     name = fields.find(*names)
     if name is None:
@@ -40,7 +40,7 @@ def scaled(fields: Fields, whole: Size, *names: str) -> Size:
         return whole
     # through text: 1.3 means 13/10, not the float nearest to it
     size = whole * Fraction(str(value))
-    if size.denominator != 1 or not 1 <= size <= LARGEST:
+    if not (down or size.denominator == 1) or not 1 <= size <= LARGEST:
         raise fields.error(f"'{name}' is {value}, which times {whole} is no size; correct it")
     return int(size)
 
@@ -137,11 +137,8 @@ def _reckoned(
     if isinstance(op, ast.Add):
         return one + other
     if isinstance(op, ast.Sub):
-        return (
-            one - other
-            if isinstance(one, Unknown) or isinstance(other, Unknown)
-            else max(0, one - other)
-        )
+        left_over = one - other
+        return left_over if isinstance(left_over, Unknown) else max(0, left_over)
     if isinstance(op, ast.FloorDiv):
         return one // other
     if not isinstance(op, ast.Mod):
@@ -160,7 +157,8 @@ def _text(node: ast.expr, fields: Fields) -> str:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _text(right if _optional(left, fields) is None else left, fields)
         case ast.BinOp(left=left, op=op, right=right):
-            sign = "/" if isinstance(op, ast.Div) else "+" if isinstance(op, ast.Add) else "x"
+            signs = {"Add": "+", "Sub": "-", "Div": "/", "FloorDiv": "/"}
+            sign = signs.get(type(op).__name__, "x")
             return f"{_text(left, fields)} {sign} {_text(right, fields)}"
         case ast.BoolOp():
             return fields.find(*_names(node)) or _names(node)[0]
@@ -199,7 +197,7 @@ def _says(fields: Fields, node: ast.expr, word: ast.expr) -> Value:
 def _wrong(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
     """Raises ConfigError for a field that this model type should not have."""
     name = ast.unparse(node)
-    raise fields.error(f"'{name}' is {shown(fields.data[name])}, but {ast.literal_eval(why)}")
+    raise fields.error(f"'{name}' is {shown(fields.value(name))}, but {ast.literal_eval(why)}")
 
 
 def _open(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
@@ -235,12 +233,6 @@ def _first(fields: Fields, number: ast.expr) -> Value:
     return fields.layer < _known(fields, number)
 
 
-def _left_over(fields: Fields, period: ast.expr) -> Value:
-    """Whether it stands behind the last whole period."""
-    layers = fields.layers()
-    return fields.layer >= layers - layers % _known(fields, period)
-
-
 def _sparse(fields: Fields, node: ast.expr, words: ast.expr | None = None) -> Value:
     """Whether its entry of a list says that it has experts, as one of the words does, if there are
     some.
@@ -270,6 +262,15 @@ def _named_in(fields: Fields, node: ast.expr) -> Value:
     return fields.layer in listed
 
 
+def _entries(fields: Fields, node: ast.expr) -> Value:
+    """How many the first list or text has that is there."""
+    name = next(filter(fields.has, _names(node)), None)
+    if name is None:
+        return Unknown((missing(*_names(node)),))
+    given = fields.data[name]
+    return len(given if isinstance(given, str) else json_list(given) or [])
+
+
 def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
     return fields.size(ast.unparse(node), low=0, high=_known(fields, most) - 1)
 
@@ -279,13 +280,7 @@ def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
 
 def _part(fields: Fields, whole: ast.expr, factor: ast.expr) -> Value:
     """The whole part of a product with a number that need not be whole."""
-    name, size = ast.unparse(factor), _size(whole, fields)
-    value = fields.value(name)
-    if value is None or isinstance(size, Unknown):
-        return size + Unknown((missing(name),))
-    if type(value) not in (int, float) or not 0 < value <= LARGEST:
-        raise fields.wrong(name, "be a positive number")
-    return int(Fraction(str(value)) * size)
+    return scaled(fields, _size(whole, fields), ast.unparse(factor), down=True)
 
 
 def _up(fields: Fields, node: ast.expr, step: ast.expr) -> Value:
@@ -344,43 +339,6 @@ def _xlstm_dim(fields: Fields, factor: ast.expr) -> Value:
     return fields.quotient(channels, fields.size("num_heads"), what)
 
 
-# ---- flash-linear-attention
-
-
-_FEATURES = {
-    "elu": "elu",
-    "relu": "relu",
-    "identity": "identity",
-    "elementwise_product": "identity",
-    "t2r": "relu",
-}
-"""Feature maps that keep the dimension of keys; learnt ones count as their last step."""
-
-
-def _feature(fields: Fields) -> Value:
-    name = fields.value("feature_map")
-    if not isinstance(name, str) or name not in _FEATURES:
-        raise fields.error(
-            f"'feature_map' is {shown(name)}; it must be one of {', '.join(_FEATURES)}, which keep"
-            " the dimension of keys"
-        )
-    return _FEATURES[name]
-
-
-# ---- sizes of mixers that refuse what their classes do not do
-
-
-def _equal_widths(fields: Fields, node: ast.expr) -> Value:
-    """GLA and its kin, whose convolutions must be of one width."""
-    kv = fields.optional_size("num_kv_heads")
-    if kv is not None and kv != fields.size("num_heads") and value_of("KERNEL", fields) != 0:
-        raise fields.error(
-            "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
-            " not supported; pass the stack as a spec"
-        )
-    return _value(node, fields)
-
-
 _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "zero": lambda fields, node: fields.size(*_names(node), low=0),
     "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
@@ -403,18 +361,16 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     # of a layer's number
     "every": _every,
     "first": _first,
-    "left_over": _left_over,
+    "entries": _entries,
     "below": _below,
     "sparse": _sparse,
     "each": _each,
     "named_in": _named_in,
     "part": _part,
     "up": _up,
-    # of Mamba, xLSTM and flash-linear-attention
+    # of Mamba and xLSTM
     "recurrence": Fields.recurrence,
     "mamba_rank": _mamba_rank,
-    "feature": _feature,
-    "equal_widths": _equal_widths,
     "per_head": _per_head,
     "xlstm_dim": _xlstm_dim,
 }

@@ -19,20 +19,16 @@ from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, ShortConvolution
 
 def made(text: str, fields: Fields) -> tuple[Draft, ...]:
     """What an entry of the table makes of a file, side by side where it adds several."""
-    drafts = (_made(node, fields) for node in _several(text))
-    # a convolution over no token is none
-    return tuple(
-        draft for draft in drafts if draft.cls is not ShortConvolution or draft.sizes["conv"] != 0
-    )
-
-
-def _several(text: str) -> list[ast.expr]:
     node = parsed(text)
     several: list[ast.expr] = []
     while isinstance(node, ast.BinOp):
         several.insert(0, node.right)
         node = node.left
-    return [node, *several]
+    drafts = (_made(each, fields) for each in (node, *several))
+    # a convolution over no token is none
+    return tuple(
+        draft for draft in drafts if draft.cls is not ShortConvolution or draft.sizes["conv"] != 0
+    )
 
 
 def _made(node: ast.expr, fields: Fields) -> Draft:
@@ -110,10 +106,6 @@ class Mlps:
     """How many layers have an MLP or experts, if not all."""
     moe: bool = False
     """Whether a file without experts is not whole."""
-    zero: bool = False
-    """Unless it says that it has none of them."""
-    single: bool = False
-    """Whether one expert is a dense MLP."""
     both: bool = False
     """Whether a dense MLP stands beside experts."""
 
@@ -128,8 +120,8 @@ class Row:
     """What lists the kind of every layer; where several are there they must agree."""
     otherwise: Sequence[str]
     """How layers are told where none of them is there, the first that does."""
-    depth: Sequence[str] = ()
-    """Spellings of the number of layers, if not `num_hidden_layers` alone."""
+    depth: str = ""
+    """The number of layers, if not `num_hidden_layers` alone."""
     told_by: Sequence[str] = ()
     """Fields that `otherwise` cannot do without, for the message where they are missing."""
     classes: Sequence[str] = ()
@@ -182,7 +174,7 @@ def _whole(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     return {key: whole[key] for key in whole if key in said or key not in ("classes", "types")}
 
 
-_LISTS_OF_NAMES = ("depth", "told_by", "classes", "silent", "own")
+_LISTS_OF_NAMES = ("told_by", "classes", "silent", "own")
 
 
 def _row(name: str, said: Mapping[str, Any]) -> Row:

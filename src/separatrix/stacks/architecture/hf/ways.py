@@ -211,17 +211,6 @@ def rotary(spot: Spot, usual: int = 0) -> bool:
     return not by or (spot.index + 1) % by != 0
 
 
-def _in_windows_or_dense(spot: Spot) -> bool:
-    """And full layers with a dense MLP where those before the experts do not slide (Cohere 2 with
-    experts).
-    """
-    types = json_list(spot.fields.value("mlp_layer_types")) or []
-    first = spot.fields.optional_size("first_k_dense_replace", low=0) or 0
-    dense = types[spot.index] == "dense" if spot.index < len(types) else spot.index < first
-    unslid = spot.fields.optional_size("prefix_dense_sliding_window_pattern") in (None, 1)
-    return spot.local or (dense and unslid)
-
-
 def _unless_null(spot: Spot) -> bool:
     """Every layer rotates, unless the file has the fields of a rotation and no base in them (OLMo
     hybrid, whose releases switch it off so).
@@ -249,7 +238,6 @@ RULES: dict[str, Rule] = {
     "rotary": rotary,
     "every_fourth_without": partial(rotary, usual=4),
     "in_windows": lambda spot: spot.local,
-    "in_windows_or_dense": _in_windows_or_dense,
     "unless_null": _unless_null,
     "none": lambda spot: False,
     # the object `attn` of flash-linear-attention may switch it off
@@ -261,11 +249,12 @@ RULES: dict[str, Rule] = {
 
 def _ruled(node: ast.expr, spot: Spot) -> bool | str:
     """What a rule of the table makes of a layer: one of these, or what is said of its fields."""
+    fields = replace(spot.fields, layer=spot.index)
     if isinstance(node, ast.IfExp):
-        return _ruled(node.body if value_of(node.test, spot.fields) else node.orelse, spot)
+        return _ruled(node.body if value_of(node.test, fields) else node.orelse, spot)
     if isinstance(node, ast.Name):
         return RULES[node.id](spot)
-    said = value_of(node, spot.fields)
+    said = value_of(node, fields)
     if isinstance(said, Unknown):
         return said.looked_for[0]
     return said if isinstance(said, str) else bool(said)

@@ -50,6 +50,7 @@ from separatrix.stacks.mechanisms import (
     ShortConvolution,
     Window,
 )
+from separatrix.stacks.mechanisms.recurrent_state import Delta
 from separatrix.stacks.mechanisms.softmax import Softmax
 
 
@@ -93,6 +94,9 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
     embedded = size_of(row.embedded, fields) + (0 if tied else head)
     bits, again = _bits(fields, len(architecture)), size_of(row.again, fields)
     return Weights(mixing, every, experts, head, embedded, bits, again)
+
+
+_Matrix = GatedDeltaNet | KDA | Lightning | GLA | RetNet | DeltaNet
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ class _Mixers:
                 return self._latent(part)
             case Window() | Compressed():
                 return self._shared(part)
-            case GatedDeltaNet() | KDA() | Lightning():
+            case GatedDeltaNet() | KDA() | Lightning() | GLA() | RetNet() | DeltaNet():
                 return width * (part.convolved + part.heads * part.dv) + self._decays(part)
             case Mamba():
                 rank = part.rank or -(-width // 16)
@@ -165,8 +169,6 @@ class _Mixers:
             case RWKV4():
                 # what lets the MLP's outputs through, and shares of the token before
                 return width * (4 * part.width + width + 5)
-            case GLA() | RetNet() | DeltaNet():
-                return self._of_fla(part)
             case MLSTM():
                 # two gates of each head, and one of every output
                 inner = part.heads * part.dv
@@ -174,39 +176,29 @@ class _Mixers:
             case _:
                 raise self.fields.error(f"maps of '{part.name}' are not counted")
 
-    def _decays(self, part: GatedDeltaNet | KDA | Lightning) -> int:
-        """An output gate, and for each head a decay and a strength of writing. Those of KDA, and
-        most of its gates, are made of as many numbers as a head has.
-        """
-        width, inner = self.width, part.heads * part.dv
-        if not isinstance(part, KDA):
-            gate = 0 if self.fields.flag("use_gate") is False else inner
-            return width * (gate + (0 if isinstance(part, Lightning) else 2 * part.heads))
-        full, asked = "full" in self.words, part.heads * part.head_dim
-        section = self.fields.section("linear_attn_config")
-        whole = full or section.flag("linear_attn_config.use_full_rank_gate")
-        decays = width * asked if full else part.head_dim * (width + asked)
-        gate = width * inner if whole else part.head_dim * (width + inner)
-        return width * part.heads + decays + gate
-
-    def _of_fla(self, part: GLA | RetNet | DeltaNet) -> int:
-        """As flash-linear-attention makes them: heads that share keys and values have fewer maps
-        to them.
+    def _decays(self, part: _Matrix) -> int:
+        """An output gate, and what makes decays and strengths of writing. Those of KDA, and most of
+        its gates, are made of as many numbers as a head has.
         """
         width, fields = self.width, self.fields
-        groups = part.heads // (self.fields.optional_size("num_kv_heads") or part.heads)
         asked, inner = part.heads * part.head_dim, part.heads * part.dv
-        kept = (asked + inner) // groups
-        gated = fields.flag("use_gate" if isinstance(part, DeltaNet) else "use_output_gate")
-        if gated is None:
-            gated = not isinstance(part, DeltaNet)
-        found = width * (asked + kept + inner * (2 if gated else 1))
-        if isinstance(part, GLA):
-            # decays are made of 16 numbers
-            found += 16 * (width + asked // groups)
-        if isinstance(part, DeltaNet) and fields.flag("use_beta") is not False:
-            found += width * part.heads
-        return found
+        if isinstance(part, KDA):
+            full = "full" in self.words
+            section = fields.section("linear_attn_config")
+            whole = full or section.flag("linear_attn_config.use_full_rank_gate")
+            decays = width * asked if full else part.head_dim * (width + asked)
+            gate = width * inner if whole else part.head_dim * (width + inner)
+            return width * part.heads + decays + gate
+        delta = isinstance(part, DeltaNet)
+        gated = fields.flag("use_gate" if isinstance(part, Delta) else "use_output_gate")
+        found = width * inner * (not delta if gated is None else gated)
+        if isinstance(part, Delta) and fields.flag("use_beta") is not False:
+            found += width * part.heads * (1 if delta else 2)
+        # of flash-linear-attention: heads may share keys and values, and decays are made of 16
+        shared = part.heads // (fields.optional_size("num_kv_heads") or part.heads)
+        if isinstance(part, GLA | RetNet) and shared > 1:
+            found -= width * (asked + inner) * (shared - 1) // shared
+        return found + (16 * (width + asked // shared) if isinstance(part, GLA) else 0)
 
     def _latent(self, part: Latent | Chosen) -> int:
         """Queries, from a latent where there is one; the cached latent; keys and values of it."""
@@ -358,17 +350,10 @@ def _behind(fields: Fields, row: Row, layers: int, width: int) -> tuple[int, tup
     number, chosen = (_told(fields, size) for size in (of.number, of.chosen))
     # none, or silent of them altogether
     silent = not of.moe and not chosen and fields.optional_size(*_OWN) is None
-    without = not number and (silent or (number == 0 and of.zero))
     behind = size_of(of.layers, fields) if of.layers else layers
     # where layers are MLPs alone, those with experts are listed
-    listed = of.layers != "" and row.experts != ""
-    if not behind:
-        return 0, ()
-    sparse: list[int] = []
-    if not (of.single and number == 1) and (listed or not without):
-        if not listed:
-            size_of(of.number, fields)
-        sparse = _sparse(fields, layers, row.experts)
+    some = (of.layers and row.experts) or not (number == 0 or (number is None and silent))
+    sparse = _sparse(fields, layers, row.experts) if behind and some else []
     if len(sparse) > behind:
         raise fields.error("experts are in more layers than there are")
     dense = range(behind if of.both else behind - len(sparse))
@@ -444,7 +429,7 @@ def _least(fields: Fields, row: Row) -> int:
     of = row.mlps
     sizes = (of.dense, of.number, of.chosen, of.hidden, of.shared)
     dense, number, chosen, hidden, shared = (_told(fields, size) for size in sizes)
-    if not chosen or number == 0 or of.both or (of.single and number == 1):
+    if not chosen or number == 0 or of.both:
         return dense or 0
     if hidden is None or shared is None:
         return 0

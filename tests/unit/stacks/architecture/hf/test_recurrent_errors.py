@@ -510,7 +510,7 @@ def test_kimi_lists_that_do_not_fit(changes: Config, expected: str) -> None:
             GLA | {"num_heads": 3, "expand_k": 0.75},
             "hidden_size x expand_v / num_heads is 64 / 3",
         ),
-        (DELTA_NET | {"num_kv_heads": 1}, "'num_kv_heads' with 'use_short_conv'"),
+        (DELTA_NET | {"num_kv_heads": 1}, "'num_kv_heads' is 1, but 'use_short_conv'"),
         (GATED_DELTANET | {"num_v_heads": 3}, "'num_v_heads' = 3"),
         (FLA_KDA | {"expand_v": 0.3}, "'expand_v' is 0.3, which times 12"),
         (HGRN2 | {"expand_ratio": 15}, "hidden_size / expand_ratio is 64 / 15"),
