@@ -41,11 +41,13 @@ Stack = str | os.PathLike[str] | Architecture
 
 def stack_of(model: Stack) -> Architecture:
     """What a text, a path or an object names. Raises SpecError for anything else."""
-    if isinstance(model, str | os.PathLike):
-        return resolve(os.fspath(model))
-    if not isinstance(model, Architecture):
-        raise SpecError(f"{model!r:.60} names no stack. {WAYS}")
-    return model
+    match model:
+        case Architecture():
+            return model
+        case str() | os.PathLike():
+            return resolve(os.fspath(model))
+        case _:
+            raise SpecError(f"{model!r:.60} names no stack. {WAYS}")
 
 
 def resolve(
