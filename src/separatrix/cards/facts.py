@@ -22,6 +22,7 @@ from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import masks
+from separatrix.stacks.architecture.resolve import Stack, stack_of
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS
 from separatrix.theory.base import OF_THE_MODEL, number
@@ -201,9 +202,9 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
     return said if numbers["width_stated"] else f"{said}; MLP assumed"
 
 
-def card(architecture: Architecture, context: int) -> list[CardLine]:
+def card(model: Stack, context: int) -> list[CardLine]:
     """The card's lines at a context. Raises SizeError for one beyond 10^12 tokens."""
-    return list(in_turn(architecture, context))
+    return list(in_turn(stack_of(model), context))
 
 
 def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:

@@ -23,6 +23,8 @@ from separatrix.core.errors import DriftWarning, SizeError, SpecError
 from separatrix.mixers import Mixer, State, mixer
 from separatrix.mixers.base.mixer import DTYPES, check_places, fan_in_normal, taken, traced
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.resolve import Stack, stack_of
+from separatrix.tasks import task_of
 from separatrix.tasks.base.task import Task
 
 MOST_SIZE = 1 << 40
@@ -425,8 +427,8 @@ def parameter_count(config: ModelConfig) -> int:
 
 
 def build(
-    architecture: Architecture,
-    task: Task,
+    architecture: Stack,
+    task: Task | str,
     *,
     width: int | None = None,
     hidden: int | None = None,
@@ -434,7 +436,8 @@ def build(
     length: int | None = None,
     exact_state: bool = False,
 ) -> Model:
-    """A trainable model of the architecture for the task's tokens and answers, drawn from `seed`.
+    """A trainable model of an architecture for a task's tokens and answers, or of what texts name,
+    drawn from `seed`.
 
     `width` defaults to the largest heads * head_dim of the stack, `hidden` to twice the width, and
     `length`, the longest prompt that it takes, to the task's.
@@ -442,6 +445,7 @@ def build(
     tells of layers in whose formats the two may differ by more than a rounding.
     Raises SizeError for a mechanism without a mixer or sizes that do not fit.
     """
+    architecture, task = stack_of(architecture), task_of(task)
     if width is None:
         width = max(part.inner_width for layer in architecture for part in layer) or 64
     config = trained_config(

@@ -153,6 +153,9 @@ def test_searches_and_checks_take_texts_too(tmp_path: Path) -> None:
     file = tmp_path / "certificate.json"
     file.write_text(json.dumps(found.envelope()), encoding="utf-8")
     assert len(sx.verify_path(str(file))) == 1
+    assert sx.build("gdn*2", "eva:n=8").architecture == sx.Architecture.parse("gdn*2")
+    assert sx.card("gdn*2", 64) == sx.card(sx.Architecture.parse("gdn*2"), 64)
+    assert len(sx.export("eva:n=8", format="jsonl", out=str(tmp_path / "new")).paths) > 1
     for odd in (None, 5):
         with pytest.raises(SpecError, match="names no stack"):
             sx.refute(odd, TASK)  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ class Group:
         return self.inside + self.between
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Architecture:
     """A stack of layers, first layer first; a layer is a tuple of mechanisms (more than one:
     head-wise hybrid).
@@ -85,6 +85,9 @@ class Architecture:
     def parse(cls, text: str) -> Architecture:
         """The architecture a spec describes. Raises SpecError, UnknownNameError, SizeError."""
         return cls(parse_layers(text), written=text)
+
+    def __repr__(self) -> str:
+        return f"Architecture.parse({self.spec!r})"
 
     @cached_property
     def spec(self) -> str:

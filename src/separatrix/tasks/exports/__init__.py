@@ -17,7 +17,7 @@ from typing import Any
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.folder import checksum, checksums, new_folder
-from separatrix.tasks import Task
+from separatrix.tasks import Task, parse_any_task
 from separatrix.tasks.base.described import require
 from separatrix.tasks.exports import harness
 from separatrix.tasks.exports.card import METADATA, metadata, write_dataset, write_json, write_lines
@@ -76,17 +76,17 @@ class Exported:
 
 
 def export(
-    task: Task | TextTask,
+    task: Task | TextTask | str,
     *,
     format: str,
-    out: Path,
+    out: Path | str,
     splits: Mapping[str, int] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     labels: bool = False,
 ) -> Exported:
-    """Writes instances of `task` as the new folder `out`. `splits` gives rows per split; one that
-    it leaves out has the format's usual number.
+    """Writes instances of a task, or of what a text names, as the new folder `out`. `splits` gives
+    rows per split; one that it leaves out has the format's usual number.
 
     No instance occurs twice, in one split or in two. The rows of "test" depend on the seed only,
     not on how many other rows are asked for. With `labels` rows are input ids and labels, token ids
@@ -101,6 +101,7 @@ def export(
     chosen = FORMATS[format]
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
+    task = parse_any_task(task) if isinstance(task, str) else task
     job = Job(_source(task, format, labels), rows_of(chosen, splits or {}), seed, progress)
     _check_size(job)
     with new_folder(Path(out)) as folder:
