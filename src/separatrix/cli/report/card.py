@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
-from separatrix.cards import CardFacts, CardLine, memory
+from separatrix.cards import DEFAULT_VOCABULARY, CardFacts, CardLine, memory
 from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, Row
 from separatrix.cards.question import Bound, Grade
 from separatrix.cli.report.costs import (
@@ -26,6 +26,7 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
 from separatrix.stacks.architecture.hf.fields import OF_THE_TYPE
 from separatrix.stacks.architecture.spec import fold
+from separatrix.tasks import parse_task
 from separatrix.theory.base import readers
 from separatrix.theory.judge import THEOREMS
 from separatrix.theory.solves.room import from_one, kind_of_readers
@@ -149,9 +150,9 @@ def _recorded(record: Verdict) -> Iterator[tuple[str, str]]:
     yield "task", record.task.replace(",", ", ")
     yield "built", in_construct(record)
     for i, text in enumerate(record.assumptions):
-        # keys and values together may be more than its tokens
-        more = ", however many the model has" * text.startswith(SPELT)
-        yield "" if i else "assumes", text + more
+        # keys and values together are often more than it has
+        many = text.startswith(SPELT) and parse_task(record.task).vocabulary > DEFAULT_VOCABULARY
+        yield "" if i else "assumes", text + ", however many the model has" * many
 
 
 def tokens(number: int) -> str:

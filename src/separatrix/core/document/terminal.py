@@ -235,7 +235,7 @@ def wrapped_rows(lines: Sequence[str], most: int) -> list[str]:
     width = max(map(len, lines))
     columns = zip(*(line.ljust(width) for line in lines), strict=True)
     blank = "".join(" " if set(column) == {" "} else "." for column in columns)
-    start, *gaps = [gap for gap in re.finditer("^ *| {2,}", blank) if gap.start() <= most]
+    start, *gaps = [gap for gap in re.finditer("^ *| {3,}", blank) if gap.start() <= most]
     if width <= most or len(lines) < 3 or not _is_row(lines[0]) or not gaps:
         return [told for line in lines for told in wrapped_line(line, most)]
     wide = [gap for gap in gaps if len(gap[0]) > 3]
@@ -251,7 +251,9 @@ def _is_row(line: str) -> bool:
     return _ROW.match(line) is not None
 
 
-_ROW = re.compile(r" {4,}\S.*\S {2,}\S")
-"""A line of a table in a text: moved to the right, and with columns."""
+_ROW = re.compile(r" {4,}\S.*\S {3,}\S")
+"""A line of a table in a text: moved to the right, and with columns farther apart than the signs of
+formulas are.
+"""
 _COLUMN = re.compile(r"(?:-|\S+(?: \S+)* ) +(?=\S)")
 """A first column: words with two blanks or more behind them, or the dash of a list."""
