@@ -31,13 +31,17 @@ from separatrix.core.evidence.records import (
     Verdict,
     from_envelope,
 )
+from separatrix.models.stored.plain_file import read_plain
 from separatrix.models.stored.trained import is_trained, read_stored
 
+_MOST_PAGE = 1 << 28
 Progress = Callable[[int, int], None]
 Printer = Callable[[Mapping[str, Any]], str]
 """The report of a bundle's body."""
 FILES = ("evidence.json", "construction.json", "certificate.json")
 """Files that a folder of evidence may have; whichever it has are checked."""
+REPORT = "report.html"
+"""What the first of them, a bundle, is printed as."""
 _HASHED = "its fields match its content hash"
 
 
@@ -106,8 +110,8 @@ def verify_path(
     budget: float = 1.0,
 ) -> list[Checked]:
     """Checks a record file, a bundle (evidence.json), or a folder: all of them that it holds, and
-    its trained model, within a budget as `verify` has it, for each file. A report.html beside a
-    bundle must be what `printer` makes of it; without one, it is not looked at. Raises
+    its trained model, within a budget as `verify` has it, for each file. A report.html in a
+    folder must be what `printer` makes of its bundle; without one, it is not looked at. Raises
     EvidenceError, naming the record.
     """
     check_budget(budget)
@@ -115,7 +119,10 @@ def verify_path(
     # whatever stands beside a model, it is the model that a folder is taken for
     trained = _holds_model(path)
     checked = [_verified_folder(path, budget)] if trained else []
-    for file in _files(path, trained):
+    files = _files(path, trained)
+    if path / FILES[0] not in files:
+        verify_page(path, printer, None)
+    for file in files:
         checked += _verified_file(file, printer, progress, budget)
     return checked
 
@@ -126,9 +133,11 @@ def _verified_file(
     file_cost(path.stat().st_size).within(budget)
     data = read_json(path)
     if not isinstance(data, dict) or data.get("kind") != "bundle":
+        if path.name == FILES[0]:
+            verify_page(path.parent, printer, None)
         return [verify(from_envelope(data), folder=path.parent, budget=budget)]
     body, records = from_bundle(data)
-    from separatrix.checks.verify.bundle import REPORT, verify_page, verify_table
+    from separatrix.checks.verify.bundle import verify_table
 
     costs = []
     for digest, record in records.items():
@@ -142,8 +151,7 @@ def _verified_file(
             f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again"
             " with this version"
         ) from None
-    if printer is not None and os.path.lexists(path.parent / REPORT):
-        verify_page(path.parent / REPORT, printer(body))
+    verify_page(path.parent, printer, body)
     checked = []
     for number, (digest, record) in enumerate(records.items()):
         with _named(path, digest, record):
@@ -152,6 +160,22 @@ def _verified_file(
         if progress is not None:
             progress(number + 1, len(records))
     return checked
+
+
+def verify_page(folder: Path, printer: Printer | None, body: Mapping[str, Any] | None) -> None:
+    """Raises CheckFailed for a report in a folder that is not, to the letter, what this bundle is
+    printed as, or beside which there is none.
+    """
+    path = folder / REPORT
+    if printer is None or not os.path.lexists(path):
+        return
+    text = read_plain(path, least=0, most=_MOST_PAGE, what="the report").decode(errors="replace")
+    if body is None or text != printer(body):
+        raise CheckFailed(
+            f"{path}: is not what the evidence beside it is printed as: it was written from other"
+            " evidence, by another version, or edited since; write it again with `separatrix"
+            " reproduce`, or take it away"
+        )
 
 
 def _holds_model(path: Path) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.body import Settings, derive
@@ -16,10 +15,7 @@ from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Evidence
 from separatrix.core.evidence.typed import typed
-from separatrix.models.stored.plain_file import read_plain
 
-REPORT = "report.html"
-_MOST_PAGE = 1 << 28
 _OTHER_VERSION = " (what another version of this package wrote must be written again)"
 
 
@@ -44,15 +40,4 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
         raise CheckFailed(
             "the table does not follow from its records:"
             f" {difference(json.loads(canonical(again)), body, 'the body')}{_OTHER_VERSION}"
-        )
-
-
-def verify_page(path: Path, again: str) -> None:
-    """Raises CheckFailed for a report that is not, to the letter, what its bundle is printed as."""
-    text = read_plain(path, least=0, most=_MOST_PAGE, what="the report").decode(errors="replace")
-    if text != again:
-        raise CheckFailed(
-            f"{path}: is not what the evidence beside it is printed as: it was written from other"
-            " evidence, by another version, or edited since; write it again with `separatrix"
-            " reproduce`, or take it away"
         )

@@ -12,14 +12,16 @@ import pytest
 from support.small_table import KIND, small_body
 
 from separatrix.cards.table.plan import KINDS
-from separatrix.checks.verify import verify_path
-from separatrix.checks.verify.bundle import verify_page, verify_table
+from separatrix.checks.verify import verify_page, verify_path
+from separatrix.checks.verify.bundle import verify_table
 from separatrix.checks.verify.measurement import verify_measurement
 from separatrix.cli.report.html import render_html
+from separatrix.constructions import construct
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError
 from separatrix.core.evidence.bundles import bundle_envelope, from_bundle
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.records import Measurement
+from separatrix.tasks import parse_task
 
 Body = dict[str, Any]
 
@@ -413,8 +415,14 @@ def test_what_differs_is_named(honest: Body) -> None:
 
 def test_a_report_of_other_evidence_is_refused(honest: Body, tmp_path: Path) -> None:
     page, printed = tmp_path / "report.html", render_html(honest)
+
+    def printer(body: Any) -> str:
+        assert body is honest
+        return printed
+
+    verify_page(tmp_path, printer, honest)
     page.write_text(printed)
-    verify_page(page, printed)
+    verify_page(tmp_path, printer, honest)
     # edited, with the hash in it made to fit
     text, _, stamp = printed.rpartition("<!-- ")
     text = text.replace("SOLVABLE", "FAILS")
@@ -422,8 +430,23 @@ def test_a_report_of_other_evidence_is_refused(honest: Body, tmp_path: Path) -> 
     for other in (f"{text}<!-- {stamp}", f"{printed}<p>more</p>\n", ""):
         page.write_text(other)
         with pytest.raises(CheckFailed):
-            verify_page(page, printed)
+            verify_page(tmp_path, printer, honest)
     page.unlink()
     page.symlink_to(tmp_path / "elsewhere.html")
     with pytest.raises(CannotCheck, match="a link"):
-        verify_page(page, printed)
+        verify_page(tmp_path, printer, honest)
+
+
+def test_a_report_without_a_bundle_is_refused(tmp_path: Path) -> None:
+    """Beside a record that stands where a bundle is to, or beside none."""
+    construct(parse_task("eva:n=2,V=2")).save(tmp_path)
+    (tmp_path / "config.json").unlink()
+    verify_path(tmp_path, printer=render_html)
+    (tmp_path / "report.html").write_text("<p>all of it</p>")
+    for copied in (False, True):
+        if copied:
+            record = (tmp_path / "construction.json").read_text()
+            (tmp_path / "evidence.json").write_text(record)
+        with pytest.raises(CheckFailed, match=r"report\.html"):
+            verify_path(tmp_path, printer=render_html)
+        verify_path(tmp_path / "construction.json", printer=render_html)
