@@ -105,7 +105,7 @@ NUMBER, SQUARE, ONE, MARK, VALUE, FOUND, ANSWER = 0, 1, 2, 3, 4, 6, 9
         ("blocks.1.mixers.0.q.weight", (0, FOUND), -4.5, "scores? no less"),
         # a value for another, when it is read and when it is told
         ("embed.weight", (1, VALUE), -1.0, "answer 1"),
-        ("head.weight", (2, ANSWER), 1.0, "answer 3"),
+        ("head.weight", (2, ANSWER), 1.0, "answer [23]"),
     ],
 )
 def test_edited_weights_are_refused(
