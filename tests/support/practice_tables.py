@@ -64,7 +64,6 @@ def row(
         labels=dict(labels),
         run=run,
         rates=tuple(Rate(learning_rate=rate, trials=tuple(rates[rate])) for rate in sorted(rates)),
-        flops_per_token=40_000,
         cache_bits=8_192,
     )
 

@@ -15,7 +15,6 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import BESIDE, Experiment, Planned
 from separatrix.findings.results import Results
 from separatrix.models.stored.run import Run
-from separatrix.training.flops import forward_flops
 from separatrix.training.sweeps.engines.pool import cores
 from separatrix.training.sweeps.reading import Stored
 from separatrix.training.sweeps.store import Store
@@ -112,7 +111,6 @@ def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]
             Rate(learning_rate=rate, trials=tuple(sorted(rates[rate], key=lambda one: one.seed)))
             for rate in sorted(rates)
         ),
-        flops_per_token=forward_flops(first, pairs[0][1].parameters) // tokens,
         cache_bits=first.stack.cache_bits(tokens),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import EvidenceError, SpecError
-from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.canonical import canonical, json_list, json_object
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import enveloped, opened, to_plain
 from separatrix.core.evidence.typed import parse_json, typed
@@ -41,8 +41,6 @@ class Row:
     """What its runs have in common, as a run is written in JSON, without seed and learning rate."""
     rates: tuple[Rate, ...]
     """From the smallest on."""
-    flops_per_token: int
-    """Of a forward pass, at the prompt's length, on average."""
     cache_bits: int
     """What the model carries at the end of a prompt, in the formats of its spec."""
 
@@ -118,4 +116,8 @@ def read(name: str) -> Table | None:
 
 def parse(text: str) -> Table:
     """The table that a text holds. Raises EvidenceError for one without, edited or damaged."""
-    return typed(opened(parse_json(text), KIND)[1], Table, "body")
+    body = opened(parse_json(text), KIND)[1]
+    for row in filter(json_object, json_list(body.get("rows")) or ()):
+        # of tables that were recorded before
+        row.pop("flops_per_token", None)
+    return typed(body, Table, "body")

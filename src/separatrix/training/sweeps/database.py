@@ -283,6 +283,8 @@ def told(path: Path, writing: bool) -> Iterator[None]:
         }
         said = _SAID.get(code, "the store refused: {error}").format(**words)
         raise StoreError(f"{path}: {said}") from error
+    except UnicodeEncodeError as error:
+        raise StoreError(f"{path}: {ascii(error.object)[:60]} is no text") from error
     except UnicodeDecodeError as error:
         # Python cannot even read what SQLite says of it
         raise damaged(path, "its texts are no UTF-8") from error

@@ -347,7 +347,8 @@ def _sweep(node: Node, name: str) -> Sweep:
 
 def _seeds(node: Node) -> Sequence[int]:
     if node.items is None:
-        count = _said(node, int)
+        with _placed(node.place):
+            count = _said(node, int)
         if type(count) is not int or not 1 <= count <= MOST_RUNS:
             raise SizeError(
                 f"{node.place}: seeds is {shown(count)}; a count from 1 to {MOST_RUNS:,}, or a list"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from sys import float_info
+from sys import float_info, maxsize
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_type_hints
 
 from separatrix.core.errors import SeparatrixError, StoreError, UnknownNameError, first_line
@@ -190,7 +190,7 @@ class Reading:
         asked = ", ".join(f"{column} AS {name}" for name, column in columns.items())
         query = f"SELECT {asked} FROM {source} WHERE {where} ORDER BY {order}"
         if limit:
-            query += f" LIMIT {int(limit)}"
+            query += f" LIMIT {min(limit, maxsize)}"
         with self._database.reading() as connection:
             return connection.execute(f"{broken} {around.format(query)}", every).fetchall()
 

@@ -198,6 +198,7 @@ FULL = HEAD + "  architecture: full\n"
         # seeds
         (FULL + "seeds: 0\n", SizeError, "line 4", "seeds is 0"),
         (FULL + "seeds: -1\n", SizeError, "line 4", "seeds is -1"),
+        (FULL + "seeds: {a: 1}\n", SpecError, "line 4", "a mapping stands here"),
         (FULL + "seeds: three\n", SizeError, "line 4", "seeds is 'three'"),
         (FULL + "seeds: []\n", SpecError, "line 4", "no run is left"),
         (FULL + "seeds: [-4]\n", SizeError, "line 4", "seed is -4"),
