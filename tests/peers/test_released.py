@@ -233,7 +233,12 @@ def test_a_run_that_was_cut_off_goes_on(folders: Path, tmp_path: Path) -> None:
     assert sorted(numbers) == list(range(20))
     assert path.read_text().startswith("".join(lines[:8]))
     assert run(*question, "--out", tmp_path, "--seed", 1)[0] == 1
-    path.write_text("".join(lines[:3]) + '{"number": 3}\n')
+    reply = json.loads(lines[1])
+    spoilt = [{"number": 20}, {"number": -1}, {"number": "3"}, {"right": 1}, {"credit": 2.0}]
+    for line in [*(json.dumps(reply | one) for one in spoilt), '{"number": 3}', "[" * 99_999]:
+        path.write_text("".join(lines[:3]) + line + "\n")
+        assert run(*question, "--out", tmp_path)[0] == 1
+    path.write_bytes("".join(lines).encode() + b"\xff\n")
     assert run(*question, "--out", tmp_path)[0] == 1
 
 

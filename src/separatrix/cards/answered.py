@@ -44,7 +44,7 @@ _RIGHT = ("exact_match,answer", "acc,none", "exact_match,none")
 _WEIGHED = "_logprob"
 """How the harness's tasks end that weigh the right answer of NAME, behind as many questions."""
 _MOST = 1 << 26
-"""Bytes of a file of results."""
+"""Bytes of a file of results, and samples of a task."""
 _MEANT = {
     "proved": "of the stack in the model's config.json and the task with a token for each value,"
     " for any weights",
@@ -129,7 +129,8 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
     for (model, name, manner), own in groups.items():
         sizes = [row["task"].partition(":")[2].split(",") for row in own]
         alike = [size for size in sizes[0] if all(size in of for of in sizes)]
-        parts.append(Line(f"{name}:{','.join(alike)}, {manner}: {model}"))
+        # names from files, whose line breaks would write lines of their own
+        parts.append(Line(" ".join(f"{name}:{','.join(alike)}, {manner}: {model}".split())))
         cells = [_cells(row) for row in own]
         for of, cell in zip(sizes, cells, strict=True):
             cell[""] = " ".join(size for size in of if size not in alike)
@@ -263,8 +264,8 @@ def described(config: Any, name: str) -> Architecture | None:
 
 def _of_harness(path: Path) -> Iterator[Answered]:
     data = _loaded(path)
-    results, configs = (json_object(data.get(key)) or {} for key in ("results", "configs"))
-    counts = json_object(data.get("n-samples")) or {}
+    parts = (json_object(data.get(key)) or {} for key in ("results", "configs", "n-samples"))
+    results, configs, counts = parts
     model = _model_of(data)
     architecture = described(model, model)
 
@@ -280,11 +281,11 @@ def _of_harness(path: Path) -> Iterator[Answered]:
             continue
         many = (json_object(counts.get(name)) or {}).get("effective")
         share = next((scores[key] for key in _RIGHT if key in (json_object(scores) or {})), None)
-        if type(many) is not int or many < 1 or not isinstance(share, int | float):
+        if type(many) is not int or not 0 < many < _MOST or not isinstance(share, int | float):
             raise EvidenceError(
                 f"{path}: {name} has no accuracy, or no number of samples beside it"
             )
-        right = round(share * many)
+        right = round(min(1.0, share) * many)
         if not 0 <= right <= many or abs(share * many - right) > 1e-3 * many:
             raise EvidenceError(f"{path}: {name}: {share} of {many} is no number of right answers")
         manner = f"{name} in lm-evaluation-harness, {shots or 0} solved questions first"

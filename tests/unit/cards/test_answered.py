@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from separatrix.cards.answered import OWN, Answered, document, drawing, read_results, sealed
+from separatrix.core.document import Line
 from separatrix.core.document.plot import Dot
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.canonical import canonical
@@ -91,6 +92,8 @@ def test_the_ceiling_stands_beside_the_accuracy() -> None:
         {"results": {"separatrix_eva": {}}},
         {"results": {"separatrix_eva": {"acc,none": 0.333}}},
         {"results": {"separatrix_eva": {"acc,none": 1.2}}},
+        {"results": {"separatrix_eva": {"acc,none": 1e308}}},
+        {"n-samples": {"separatrix_eva": {"effective": 10**400}}},
         {"results": {}},
     ],
 )
@@ -118,6 +121,13 @@ def test_tasks_in_words_have_no_place_on_the_axis() -> None:
     words = Answered(parse_any_task("multihop:k=1,n=24"), "m", resolve(SMALL), "asked", 1, 3)
     assert words.proved() is None
     assert drawing([words.to_json()]) is None
+
+
+def test_a_name_from_a_file_writes_no_line_of_its_own(tmp_path: Path) -> None:
+    (row,) = read_results(harness(tmp_path, config={"model_args": "pretrained=a\nFAILS"}))
+    head = document([row.to_json()]).parts[0]
+    assert isinstance(head, Line)
+    assert head.text.endswith("a FAILS")
 
 
 def test_columns_with_nothing_in_them_are_neither_shown_nor_explained() -> None:

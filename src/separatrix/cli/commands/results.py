@@ -135,10 +135,10 @@ def evaluate(
             )
             rows.append(found.to_json())
             if out is not None:
-                own = {
-                    name: getattr(found, name) for name in ("right", "log_probability", "credit")
-                }
-                write_atomic(_place(out, task) / OWN, canonical(sealed(header | own)) + "\n")
+                counted = ("right", "log_probability", "credit")
+                own = header | {name: getattr(found, name) for name in counted}
+                path = out / file_name(task.spec) / OWN
+                write_atomic(path, canonical(sealed(own)) + "\n")
     return Told(rows, document(rows, list(dict.fromkeys(notes))))
 
 
@@ -240,10 +240,6 @@ def _values(
     return [f"{said}; words stand for them, {others[0]} for {more[0]}"], instead
 
 
-def _place(out: Path, task: Task | TextTask) -> Path:
-    return out / file_name(task.spec)
-
-
 @contextmanager
 def _kept(
     out: Path | None, task: Task | TextTask, header: Mapping[str, Any]
@@ -259,10 +255,10 @@ def _kept(
         file.write(json.dumps({"number": number, **reply._asdict()}) + "\n")
         file.flush()
 
-    path = _place(out, task) / _REPLIES
+    path = out / file_name(task.spec) / _REPLIES
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        there = _there(path, canonical(dict(header)))
+        there = _there(path, header)
         file = path.open("a", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -270,22 +266,26 @@ def _kept(
         yield there, keep
 
 
-def _there(path: Path, first: str) -> dict[int, Reply]:
-    """The replies of a file that begins with this line, which is written where there is none; a
+def _there(path: Path, header: Mapping[str, Any]) -> dict[int, Reply]:
+    """The replies of a file that begins with this header, which is written where there is none; a
     last line that was cut off is left out, and asked again.
     """
     from separatrix.models.released import Reply
 
-    lines = path.read_text("utf-8").split("\n") if path.exists() else [first, ""]
-    if lines[0] != first:
-        raise OutputError(
-            f"{path}: replies of another run stand here (another model, seed, number or manner);"
-            " choose another place with --out"
-        )
+    first = canonical(dict(header))
     try:
-        whole = [json.loads(line) for line in lines[1:-1]]
-        there = {line.pop("number"): Reply(**line) for line in whole}
-    except (ValueError, TypeError, KeyError, AttributeError):
+        lines = path.read_text("utf-8").split("\n") if path.exists() else [first, ""]
+        if lines[0] != first:
+            raise OutputError(
+                f"{path}: replies of another run stand here (another model, seed, number or"
+                " manner); choose another place with --out"
+            )
+        there = {line.pop("number"): Reply(**line) for line in map(json.loads, lines[1:-1])}
+        for number, reply in there.items():
+            kinds = [*map(type, (number, *reply))] == [int, bool, str, float, float]
+            if not (kinds and 0 <= number < header["total"] and 0 <= reply.credit <= 1):
+                raise ValueError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise EvidenceError(f"{path}: a line was edited or damaged; remove the file") from None
     write_atomic(path, "\n".join(lines[:-1]) + "\n")
     return there
@@ -297,8 +297,8 @@ def results(folders: Sequence[str], *, out: Path | None) -> Told:
         raise SpecError("results takes folders: separatrix task results DIR [DIR ...]")
     if out is not None:
         check_plot(out)
-    found = [row for folder in folders for row in read_results(Path(folder).expanduser())]
-    rows = [row.to_json() for row in found]
+    where = (Path(folder).expanduser() for folder in folders)
+    rows = [row.to_json() for folder in where for row in read_results(folder)]
     if out is not None:
         drawn = drawing(rows)
         if drawn is None:
