@@ -101,10 +101,6 @@ class Weighted:
     """
     ends: Floats
     """Where the part of each place in [0, _CELLS) ends; parts are proportional to weights."""
-    cells: NDArray[np.int32]
-    """The place that has all of [c, c + 1), or where several share it the complement (~) of the
-    first of them, for c < _CELLS.
-    """
 
     def sets(self, batch: int, rng: np.random.Generator) -> Tokens:
         """Shape (batch, number), in no order that matters."""
@@ -135,14 +131,11 @@ class Weighted:
     ) -> NDArray[np.int32]:
         """Places drawn one by one, each by a uniform number of [0, _CELLS)."""
         whole = uniform(_CELLS, shape, rng).reshape(-1)
-        drawn = np.take(self.cells, whole, mode="wrap")
-        # most cells belong to one place; where several share one, the fraction decides
-        shared = np.flatnonzero(drawn < 0)
+        drawn = np.searchsorted(self.ends, whole, side="right").astype(np.int32)
+        # most whole numbers belong to one place; where several share one, the fraction decides
+        shared = np.flatnonzero(self.ends[drawn] < whole + 1.0)
         number = whole[shared] + rng.random(len(shared))
-        place = ~drawn[shared]
-        while (beyond := self.ends[place] <= number).any():
-            place += beyond
-        drawn[shared] = place
+        drawn[shared] = np.searchsorted(self.ends, number, side="right")
         return drawn.reshape(shape)
 
 
@@ -177,12 +170,8 @@ def weighted(places: int, a: float, number: int) -> Weighted:
     ends = np.minimum(_CELLS * np.cumsum(weights), _CELLS)
     # what rounding leaves over falls to the last place, where every search ends
     ends[-1] = np.inf
-    cells = np.arange(_CELLS)
-    first = np.searchsorted(ends, cells, side="right")
-    last = np.searchsorted(ends, cells + 1, side="left")
-    owner = np.where(first == last, first, ~first).astype(np.int32)
     draws = enough(weights, number, places // 2)  # more take longer than the race
-    return Weighted(weights, number, draws, ends, owner)
+    return Weighted(weights, number, draws, ends)
 
 
 LARGEST_VOCABULARY = 1 << 32

@@ -9,12 +9,12 @@ from fractions import Fraction
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import check_names, ladder, require
+from separatrix.tasks.base.described import check_names, choice, ladder, require, size
 from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, FirstPart, Task, Tokens
@@ -27,7 +27,6 @@ that size.
 """
 FUNCTIONS = "functions"
 PERMUTATIONS = "permutations"
-VALUES = (FUNCTIONS, PERMUTATIONS)
 """How values are drawn: independent, or so that no function takes one twice."""
 FEW = 4
 """Most distinct values of a function under the shift "few"."""
@@ -71,14 +70,13 @@ class Functions(Composition, Task):
         L=1,m=6 L=2,m=8,form=uniform L=3,m=8,form=uniform L=2,n=64 L=3,n=128 L=3,n=512
     """)
 
-    L: int
-    m: int
+    L: int = size(1, MOST_STEPS)
+    m: int = size(2, LARGEST_PROMPT)
     branching: tuple[int, ...] = ()
-    values: str = FUNCTIONS
+    values: str = choice(Literal["functions", "permutations"], default=FUNCTIONS)
 
     def __post_init__(self) -> None:
-        require(self.name, "L", self.L, 1, MOST_STEPS)
-        require(self.name, "m", self.m, 2, LARGEST_PROMPT)
+        super().__post_init__()
         if not isinstance(self.branching, tuple) or len(self.branching) != self.L - 1:
             raise SizeError(
                 f"{self.name}: branching must be a tuple of L-1 = {self.L - 1} integers n_1,"
@@ -91,8 +89,6 @@ class Functions(Composition, Task):
                 f"{self.name}: about 2^{self.length.bit_length()} tokens, but a prompt has at most"
                 " 10^100; lower m or the n_l"
             )
-        super().__post_init__()
-        self._known("values", self.values, VALUES)
         if self.values == PERMUTATIONS and self.shift != PLAIN:
             raise SizeError(
                 f"{self.name}: values=permutations and shift={self.shift} both say how functions"

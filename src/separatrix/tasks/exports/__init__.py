@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import sha256
@@ -22,7 +21,7 @@ from separatrix.tasks.base.described import require
 from separatrix.tasks.exports import harness
 from separatrix.tasks.exports.card import METADATA, metadata, write_dataset, write_json, write_lines
 from separatrix.tasks.exports.job import SPLITS, Job, Progress
-from separatrix.tasks.exports.source import LabelSource, Source, source_of
+from separatrix.tasks.exports.source import source_of
 from separatrix.tasks.labels import LABELS
 from separatrix.tasks.text import TextTask
 
@@ -102,7 +101,10 @@ def export(
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
     task = parse_any_task(task) if isinstance(task, str) else task
-    job = Job(_source(task, format, labels), rows_of(chosen, splits or {}), seed, progress)
+    source = source_of(task, labels=labels)
+    if labels and chosen.tested:
+        raise SpecError(f"{format} asks in words; leave {LABELS} out, or export to hf or jsonl")
+    job = Job(source, rows_of(chosen, splits or {}), seed, progress)
     _check_size(job)
     with new_folder(Path(out)) as folder:
         chosen.write(job, folder)
@@ -113,18 +115,6 @@ def export(
         sums[METADATA] = checksum(folder / METADATA)
     lines = "".join(f"{part.sha256}  {name}\n" for name, part in sorted(sums.items()))
     return Exported(tuple(Path(out) / name for name in sums), dict(job.splits), sha256(lines))
-
-
-def _source(task: Task | TextTask, format: str, labels: bool) -> Source[Any]:
-    """Raises SpecError for labels where rows are read, not trained on."""
-    if not isinstance(task, Task):
-        if labels:
-            raise SpecError(f"{task.spec}: a task in words has no token ids; leave {LABELS} out")
-    elif labels:
-        if FORMATS[format].tested:
-            raise SpecError(f"{format} asks in words; leave {LABELS} out, or export to hf or jsonl")
-        return LabelSource(task)
-    return source_of(task)
 
 
 def rows_of(format: Format, given: Mapping[str, int]) -> dict[str, int]:

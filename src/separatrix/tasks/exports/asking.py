@@ -28,12 +28,12 @@ ANSWER_ENDS = ("\n\n",)
 STEPS_END = ("Numbers:", "Input:", "Question:")
 
 
-def description(source: Source[Any], *, steps: bool) -> str:
+def description(source: Source, *, steps: bool) -> str:
     """What stands above the first question: the definition of tokens, and how to answer."""
     return f"{source.lead}{manner(source.task, steps=steps)}\n\n"
 
 
-def most_written(source: Source[Any], *, steps: bool) -> int:
+def most_written(source: Source, *, steps: bool) -> int:
     """Tokens that an answer may take."""
     if steps:
         return max(_LEAST_TOKENS, source.words * _TOKENS_A_WORD)

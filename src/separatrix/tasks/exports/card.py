@@ -67,7 +67,7 @@ def probability(value: Fraction) -> str:
     return str(value) if value.denominator < 10**12 else f"{float(value):.10g}"
 
 
-def about(source: Source[Any]) -> dict[str, Any]:
+def about(source: Source) -> dict[str, Any]:
     """The task: its text, what it asks, how it is drawn, where it comes from, chance, sizes."""
     task = source.task
     reached = level_of(task)
@@ -179,7 +179,7 @@ many rows the other splits have.
 """
 
 
-def _numbers(source: Source[Any], said: dict[str, Any]) -> list[tuple[str, str]]:
+def _numbers(source: Source, said: dict[str, Any]) -> list[tuple[str, str]]:
     numbers = [(f"accuracy of {source.guess} (chance)", said["chance"])]
     if source.chance != source.task.chance:
         numbers.append(("the same at the end of the chain", probability(source.chance)))

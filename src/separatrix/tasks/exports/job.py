@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 from math import sqrt
-from typing import Any
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
@@ -109,7 +108,7 @@ Progress = Callable[[int, int], None]
 class Job:
     """Rows of `source` per split."""
 
-    source: Source[Any]
+    source: Source
     splits: dict[str, int]
     """Splits with at least one row, in the order of SPLITS."""
     seed: int

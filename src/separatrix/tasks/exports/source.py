@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
+from separatrix.core.errors import SpecError
 from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks import NO_ANSWER, Task
 from separatrix.tasks.base.described import wrapped
@@ -85,7 +85,6 @@ MOST_BALANCED = 100
 would take long.
 """
 _NUMBERS = "the question in words, for readers of the definition"
-Asked = TypeVar("Asked", Task, TextTask)
 
 
 class Column(NamedTuple):
@@ -104,49 +103,6 @@ class Drawn(NamedTuple):
     keys: list[tuple[bytes, ...]]
     answers: list[int]
     render: Callable[[Ints], Rows]
-
-
-class Source(ABC, Generic[Asked]):
-    """A task, with all that differs between those of tokens and those of texts."""
-
-    spec: str
-    """The text that asks for these rows."""
-    columns: tuple[Column, ...]
-    guess: str
-    """The guess that `chance` is the accuracy of."""
-    lead: str
-    """What stands above the first question, before the sentence about answers."""
-    shape: Shape
-    """What an answer looks like, for whoever reads replies."""
-    stop = ""
-    """What ends the steps where they are written one after the other."""
-    largest = 0
-    """The largest integer of a row."""
-    length: int
-    """Tokens of a row; of texts, about how many words."""
-    choices: list[str] | Literal["choices"] | None
-    """Few answers to choose from: the same in every row, or the column that has them; None where
-    there are many.
-    """
-    stepwise: bool
-    """Whether the question asks for the steps too."""
-    chance: Fraction
-    """Accuracy of the best constant guess at the answer to the question."""
-    share = Fraction(1)
-    """The same; 1 where `Drawn.answers` says nothing."""
-    words: int
-    """About how many words answer with all steps."""
-
-    def __init__(self, task: Asked) -> None:
-        self.task: Asked = task
-        self.spec = task.spec
-
-    @abstractmethod
-    def sizes(self) -> dict[str, Any]:
-        """The sizes of the task and what follows from them, as plain data."""
-
-    @abstractmethod
-    def draw(self, batch: int, rng: np.random.Generator) -> Drawn: ...
 
 
 def text_columns(question: str, *, steps: bool, choices: bool) -> tuple[Column, ...]:
@@ -173,46 +129,73 @@ def key_of(data: Ints | bytes) -> bytes:
     ).digest()
 
 
-class TokenSource(Source[Task]):
-    """Tokens and targets as the task draws them, and the same as a question.
+class TokenSource:
+    """Tokens and targets as the task draws them, and the same as a question; or, as `labels`, input
+    ids and labels alone: what a model trains on, and nothing to read.
 
     Of a task with answers at several places the question is asked at one of them, drawn uniformly.
     Of a chain of thought it is asked after the prompt. Some words are written as others `instead`.
     """
 
     guess = "the best constant guess"
+    """The guess that `chance` is the accuracy of."""
     stop = "."
+    """What ends the steps where they are written one after the other."""
 
-    def __init__(self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE) -> None:
-        super().__init__(task)
+    def __init__(
+        self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE, *, labels: bool = False
+    ) -> None:
+        self.task = task
         asked = self.asked = task.asked
+        self._labels = label_vocabulary(task) if labels else None
+        self.spec = f"{task.spec},{LABELS}" if labels else task.spec
+        """The text that asks for these rows."""
         self._instead = instead
         self._instruction = instruction(asked)
         plain = not asked.spelling and asked.word(0).isdigit()
         self._heading = "Numbers" if plain else "Input"
         self._word = cache(lambda token: self._spelt(asked.word(token)))
         self.length = task.length
+        """Tokens of a row; of texts, about how many words."""
         self.stepwise = task.stepwise
+        """Whether the question asks for the steps too."""
         above = [wrapped(asked.definition), *([legend(instead)] if instead else [])]
         self.lead = "".join(f"{part}\n\n" for part in above)
+        """What stands above the first question, before the sentence about answers."""
         self.shape = Shape(*asked.reply)
-        self.largest = max(task.vocabulary, task.answers, task.length)
+        self.largest = max(task.vocabulary, task.answers, task.length, self._labels or 0)
+        """The largest integer of a row."""
         few = asked.answers <= MOST_CHOICES
         self.choices = list(map(self._answer, range(asked.answers))) if few else None
+        """Few answers to choose from: the same in every row, or the column that has them; None
+        where there are many.
+        """
         self.balanced = asked.answers <= MOST_BALANCED
         self.chance = asked.chance
+        """Accuracy of the best constant guess at the answer to the question."""
         self.share = self.chance if self.balanced else Fraction(1)
+        """The same; 1 where `Drawn.answers` says nothing."""
         self.words = 4 + asked.steps
+        """About how many words answer with all steps."""
         self._places = task.several and not self.stepwise
+        self.columns = self._described()
+
+    def _described(self) -> tuple[Column, ...]:
+        task = self.task
+        told = f"the {task.length:,} tokens, integers from 0 to {task.vocabulary - 1:,}"
+        if self._labels is not None:
+            due = f"the token id due after each token, below {self._labels:,}"
+            due += f", or {IGNORED} where none is due"
+            return Column("input_ids", "ints", told), Column("labels", "ints", due)
         after_each = f"the answer due after each token, or {NO_ANSWER} where none is due"
         place = "index of the token after which the question asks for the answer"
-        self.columns = (
-            Column("tokens", "ints", self._tokens_told),
+        return (
+            Column("tokens", "ints", told),
             Column("targets", "ints", after_each)
             if task.several
             else Column("target", "int", "the answer due after the last token"),
             *([Column("place", "int", place)] if self._places else ()),
-            *text_columns(_NUMBERS, steps=asked.steps > 0, choices=False),
+            *text_columns(_NUMBERS, steps=self.asked.steps > 0, choices=False),
         )
 
     def prompt(self, tokens: Ints) -> str:
@@ -227,15 +210,12 @@ class TokenSource(Source[Task]):
     def _answer(self, answer: int) -> str:
         return self._spelt(self.asked.answer_word(answer))
 
-    @property
-    def _tokens_told(self) -> str:
-        task = self.task
-        return f"the {task.length:,} tokens, integers from 0 to {task.vocabulary - 1:,}"
-
     def sizes(self) -> dict[str, Any]:
+        """The sizes of the task and what follows from them, as plain data."""
         task = self.task
         count = task.prefix_classes()
         classes = None if count is None else {"after": task.prefix_length, "log2": count.log2_str()}
+        ids = {"ids": self._labels, "ignored": IGNORED}
         return {
             "sizes": self.asked.sizes(),
             "length": task.length,
@@ -243,7 +223,7 @@ class TokenSource(Source[Task]):
             "answers": task.answers,
             "several": task.several,
             "prefix_classes": classes,
-        }
+        } | ({} if self._labels is None else {"labels": ids})
 
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
         tokens, targets = self.task.sample(batch, rng)
@@ -267,6 +247,8 @@ class TokenSource(Source[Task]):
         )
 
     def _columns(self, tokens: Ints, targets: Ints, answers: Ints, ends: Ints) -> Rows:
+        if self._labels is not None:
+            return dict(token_labels(self.task, Batch(tokens, targets))._asdict())
         made: Rows = {"tokens": tokens, "targets" if self.task.several else "target": targets}
         if self._places:
             made["place"] = ends
@@ -287,35 +269,18 @@ class TokenSource(Source[Task]):
         return made
 
 
-class LabelSource(TokenSource):
-    """Input ids and labels alone: what a model trains on, and nothing to read."""
-
-    def __init__(self, task: Task) -> None:
-        super().__init__(task)
-        ids = self._ids = label_vocabulary(task)
-        self.spec = f"{task.spec},{LABELS}"
-        self.largest = max(self.largest, ids)
-        due = f"the token id due after each token, below {ids:,}, or {IGNORED} where none is due"
-        self.columns = (
-            Column("input_ids", "ints", self._tokens_told),
-            Column("labels", "ints", due),
-        )
-
-    def sizes(self) -> dict[str, Any]:
-        return super().sizes() | {"labels": {"ids": self._ids, "ignored": IGNORED}}
-
-    def _columns(self, tokens: Ints, targets: Ints, answers: Ints, ends: Ints) -> Rows:
-        return dict(token_labels(self.task, Batch(tokens, targets))._asdict())
-
-
-class TextSource(Source[TextTask]):
+class TextSource:
     """Questions as the task words them."""
 
     guess = "a guess among the candidates"
     lead = "Answer the question from the facts. "
+    stop = ""
+    largest = 0
+    share = Fraction(1)
 
     def __init__(self, task: TextTask) -> None:
-        super().__init__(task)
+        self.task = task
+        self.spec = task.spec
         first = task.sample(1, np.random.default_rng(0))[0]
         self.length = len(first.prompt.split())
         self.stepwise = task.target(first) != first.answer
@@ -349,6 +314,17 @@ class TextSource(Source[TextTask]):
         return made
 
 
-def source_of(task: Task | TextTask, instead: Mapping[str, str] = AS_THEY_ARE) -> Source[Any]:
-    """What exports ask of a task, in words, some of its tokens written as others `instead`."""
-    return TokenSource(task, instead) if isinstance(task, Task) else TextSource(task)
+Source = TokenSource | TextSource
+
+
+def source_of(
+    task: Task | TextTask, instead: Mapping[str, str] = AS_THEY_ARE, *, labels: bool = False
+) -> Source:
+    """What exports ask of a task, some of its tokens written as others `instead`. Raises SpecError
+    for labels of a task in words.
+    """
+    if isinstance(task, Task):
+        return TokenSource(task, instead, labels=labels)
+    if labels:
+        raise SpecError(f"{task.spec}: a task in words has no token ids; leave {LABELS} out")
+    return TextSource(task)
