@@ -499,14 +499,16 @@ class Tracked:
 
 
 def tracked(task: Task) -> Tracked | None:
-    """What a task asks to follow, the same whatever it is called; None for a task of another kind."""
+    """What a task asks to follow, whatever it is called; None for a task of another kind."""
     match task:
         case Parity() | Modular():
-            return _cycles(task.answers, added=1)
+            return _cycles(task.answers, 1)
         case Permutation():
             return _permutations(task.k, even=False)
+        case Group(degree=0, vocabulary=m):
+            return _cycles(m, m - 1)
         case Group(degree=k):
-            return _permutations(k, even=True) if k else _cycles(task.vocabulary)
+            return _permutations(k, even=True)
         case _:
             return None
 
@@ -515,7 +517,7 @@ def _permutations(k: int, *, even: bool) -> Tracked:
     every = arrangements(k, even=even)
     if every.order < 4:
         # id r is the number r: two of these arrangements in turn are their sum
-        return _cycles(every.order)
+        return _cycles(every.order, every.order - 1)
     # as many exchanges as things less cycles: of a cycle k - 1, which is odd where k is even
     swaps = k - 1 - (even and k % 2 == 0)
     # the last thing stands where none of the others does, of even permutations the last two
@@ -531,9 +533,8 @@ def _permutations(k: int, *, even: bool) -> Tracked:
     )
 
 
-def _cycles(m: int, *, added: int | None = None) -> Tracked:
+def _cycles(m: int, added: int) -> Tracked:
     """Numbers modulo m, as turns of a cycle for each prime power in m; tokens all, or up to one."""
-    most = m - 1 if added is None else added
     lengths = [int(p) ** power for p, power in fmpz(m).factor()]
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
 
@@ -550,6 +551,6 @@ def _cycles(m: int, *, added: int | None = None) -> Tracked:
         swaps=sum(lengths) - len(lengths),
         blocks=tuple(lengths),
         order=m,
-        added=most,
-        rows=lambda: (turned(np.arange(most + 1)), turned(np.arange(m))),
+        added=added,
+        rows=lambda: (turned(np.arange(added + 1)), turned(np.arange(m))),
     )

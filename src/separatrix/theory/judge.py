@@ -62,7 +62,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("copying", ("copying",), recall.copying, full=2),
         Construction("counting", ("counting",), contents.counting, full=1),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True, full=2),
-        steps.Composition("composition", ("seqcomp",), steps.composition),
+        Construction("composition", ("seqcomp",), steps.composition, full=attrgetter("L")),
         Construction("equality", ("equality",), contents.equality, full=2),
         Construction("neighbour", ("neighbour",), contents.neighbour, full=2),
         Construction("k-hop", ("khop",), steps.k_hop),

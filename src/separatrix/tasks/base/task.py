@@ -12,7 +12,7 @@ first row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -24,7 +24,7 @@ from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.described import PLAIN as PLAIN
 from separatrix.tasks.base.described import Described
 from separatrix.tasks.base.layout import LARGEST_SIZE as LARGEST_SIZE
-from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns, ranges
+from separatrix.tasks.base.layout import Facts, Growth, Layout, Table, TwoRuns, ranges
 from separatrix.tasks.base.layout import Family as Family
 
 MOST_ROWS = 256
@@ -242,13 +242,13 @@ class Task(Described):
 
     def family(self) -> Family[Self]:
         """The tasks like this one at growing n, drawn without a shift."""
-        return self._grown(*self._layout.grows[:2])
+        return self._grown(self._layout.grows)
 
     def others_kept(self) -> Family[Self] | None:
         """The same where all sizes but n stay, if others grow with it and that keeps prefixes."""
-        return self._grown("", {}) if self._layout.grows.alone else None
+        return self._grown(Growth()) if self._layout.grows.alone else None
 
-    def _grown(self, described: str, others: Mapping[str, tuple[int, int]]) -> Family[Self]:
+    def _grown(self, growth: Growth) -> Family[Self]:
         sizes = self.sizes()
         alike = ", ".join(
             f"{name} = {value:,}" if isinstance(value, int) else f"{name} = {value}"
@@ -257,10 +257,10 @@ class Task(Described):
         )
 
         def at(n: int) -> Self:
-            follow = {name: a * n + b for name, (a, b) in others.items()}
+            follow = {name: a * n + b for name, (a, b) in growth.others.items()}
             return replace(self, n=n, shift=PLAIN, **follow)
 
-        return Family(described or alike, at).begun(sizes["n"])
+        return Family(growth.described or alike, at).begun(sizes["n"])
 
     def targets(self, rows: int, places: slice, answers: Tokens) -> Tokens:
         """Targets (rows, length) of answers that are due at some places and at no others."""
@@ -451,9 +451,6 @@ class Around(Task):
         inner: Family[Any] = self.task.family()
         around = replace(inner, at=lambda n: replace(self, task=inner.at(n)))
         return around.begun(max(inner.smallest, self.task.sizes()[inner.grows]))
-
-    def others_kept(self) -> None:
-        """Not asked of those that ask more."""
 
     @property
     def definition(self) -> str:

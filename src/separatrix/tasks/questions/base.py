@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import shown
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Growth, Layout
 from separatrix.tasks.base.task import NO_ANSWER, Around, Batch, Task, Tokens
 
 TWICE = "a question is asked twice; each may be asked once"
@@ -66,7 +66,7 @@ class Questions(Around):
 
     def layout(self) -> Layout:
         """That of `task`: after its prefix, its question is the next or among the next."""
-        return self.task.layout()._replace(table=None, runs=None, steps=0)
+        return self.task.layout()._replace(table=None, runs=None, steps=0, grows=Growth())
 
     @property
     def token_ids(self) -> dict[str, range]:

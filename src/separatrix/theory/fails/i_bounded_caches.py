@@ -28,13 +28,7 @@ class TheoremI(Theorem):
     larger_fail_too = True
 
     def fails_at(self, architecture: Architecture, task: Task) -> bool:
-        count = task.prefix_classes()
-        if count is None:
-            return False
-        if count.exceeds_bits(architecture.cache_bits(task.prefix_length)):
-            return True
-        # the caches may have grown again since a smaller member
-        return self._smaller(architecture, task) is not None
+        return self._decisive(architecture, task) is not None
 
     def _least(
         self, architecture: Architecture, task: Task, limit: int | None = None, *, alone: bool
@@ -54,10 +48,13 @@ class TheoremI(Theorem):
         )
         return None if found is None else tasks.at(found)
 
-    def _smaller(self, architecture: Architecture, task: Task) -> Task | None:
-        """A smaller task whose prefixes its caches cannot tell apart, as this one has to: caches
-        may have grown again since.
+    def _decisive(self, architecture: Architecture, task: Task) -> Task | None:
+        """The task, or else a smaller one, whose prefixes its caches cannot tell apart, as this one
+        has to: caches may have grown again since. None where there is none.
         """
+        count = task.prefix_classes()
+        if count is None or count.exceeds_bits(architecture.cache_bits(task.prefix_length)):
+            return task if count else None
         own = task.sizes()[task.family().grows]
         found = (self._least(architecture, task, own, alone=alone) for alone in (False, True))
         return next((one for one in found if one is not None), None)
@@ -65,22 +62,20 @@ class TheoremI(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if task.prefix_classes() is None:
             return None
-        fails = counted(task).compare_bits(architecture.cache_bits(task.prefix_length)).positive
         least = self._least(architecture, task, alone=False)
-        smaller = None if fails else self._smaller(architecture, task)
-        decisive = smaller or task
-        fails = fails or smaller is not None
-        if least is None and not fails:
+        fails = self._decisive(architecture, task)
+        decisive = fails or task
+        if least is None and fails is None:
             return None
         cache = architecture.cache_bits(decisive.prefix_length)
         count = counted(decisive)
         n, since = self.since(task, least)
-        if smaller and smaller != least:
+        if fails not in (None, task, least):
             n, since = None, "and fewer of the same are a part of these"
         tells = f"cannot tell {count} prefixes apart" if fails else f"could hold {count} prefixes"
         sentence = (
             f"{number(cache)} bits of cache after {decisive.prefix_length:,} tokens {tells} (log2 ="
-            f" {count.log2_str()}); {since}{', with or without chain of thought' * fails}"
+            f" {count.log2_str()}); {since}{', with or without chain of thought' * bool(fails)}"
         )
         numbers = {"prefix": decisive.prefix_length, "cache_bits": cache}
         sign = count.compare_bits(cache)

@@ -58,7 +58,7 @@ class Construction(Theorem):
         *,
         embedded: bool = False,
         both_ways: bool = False,
-        full: int = 0,
+        full: int | Callable[[Any], int] = 0,
     ) -> None:
         """`room`: what it takes of a stack, None where there is no such room; `embedded`: whether
         it needs embeddings that give every token its place; `full`: how many layers of full
@@ -90,16 +90,13 @@ class Construction(Theorem):
             tried = wide
         return None
 
-    def least_full(self, task: Any) -> int:
-        return self.full
-
     def may_solve(self, architecture: Architecture, task: Task) -> bool:
         if task.name not in self.about or not self.speaks_of(architecture):
             return False
         full = 0
         for layer, times in architecture.within(task.length).counted():
             full += times * any(part.retrieval_head or part.token_choice for part in layer)
-        return full >= self.least_full(task)
+        return full >= (self.full if isinstance(self.full, int) else self.full(task))
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         room = self.found(architecture, task)

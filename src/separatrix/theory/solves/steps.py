@@ -32,7 +32,6 @@ from separatrix.theory.solves.room import (
     EMBEDDED,
     START,
     WIDE,
-    Construction,
     Room,
     bits_of,
     brief,
@@ -60,11 +59,6 @@ def composition(architecture: Architecture, task: SeqComp) -> Room | None:
     if all(one.address > 0 for one in found.values()):
         numbers["address_bits"] = address
     return Room(numbers, _sources([found[i] for i in layers]))
-
-
-class Composition(Construction):
-    def least_full(self, task: SeqComp) -> int:
-        return task.L
 
 
 def composable(architecture: Architecture, full_layers: list[int], carried_bits: int) -> int:
