@@ -183,7 +183,12 @@ def wrong_in(
     """
     wanted = due(task, tokens)
     size = max(1, numbers // (task.length * model.config.width))
-    for how, logits in _computed(model, arithmetic):
+    ways: list[tuple[str, Logits]] = []
+    if arithmetic.name in DTYPES:
+        ways += [("PyTorch", logits_of(copy.deepcopy(model).to(DTYPES[arithmetic.name])))]
+    else:
+        ways += [(f"{order} sums", Emulated(model, arithmetic, order).logits) for order in ORDERS]
+    for how, logits in ways:
         for start in range(0, len(tokens), size):
             some, right = tokens[start : start + size], wanted[start : start + size]
             found, finite = given(logits, task, some)
@@ -198,10 +203,3 @@ def wrong_in(
                     how if right.shape[1] == 1 else f"{how}, answer {column + 1}",
                 )
     return None
-
-
-def _computed(model: Model, arithmetic: Arithmetic) -> list[tuple[str, Logits]]:
-    """Each way in which the format is computed. Raises SizeError where there is none."""
-    if arithmetic.name in DTYPES:
-        return [("PyTorch", logits_of(copy.deepcopy(model).to(DTYPES[arithmetic.name])))]
-    return [(f"{order} sums", Emulated(model, arithmetic, order).logits) for order in ORDERS]

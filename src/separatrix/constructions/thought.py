@@ -236,7 +236,21 @@ def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         architecture = stack([part] * (1 + rounds))
     first, *rest = (slot.place for slot in slots("encoder", task, architecture))
     model = empty_model(task, architecture, space, hidden=4 * values)
-    write_embeddings(task, model, space)
+    position, embed = model.position.weight, model.embed.weight
+    level_bits = signs(task.L + 2, bits_for(task.L + 2))
+    write_addresses(task, position, space, level_bits)
+    for level, entries, *_ in written_entries(task):
+        position[entries, space["next_0"]] = level_bits[level + 1]
+        position[entries, space["final_0"]] = 1.0 if level == task.L else -1.0
+    position[task.position_z0, space["next_0"]] = level_bits[task.L + 1]
+    position[task.position_z0, space["final_0"]] = 1.0
+    position[task.position_z0, space["is_z0"]] = 1.0
+    position[task.position_w, space["next_0"]] = level_bits[1]
+    position[task.position_w, space["final_0"]] = -1.0
+    position[task.position_w, space["is_w"]] = 1.0
+    position[:, space["one"]] = 1.0
+    write_parts(task, embed[: task.w_values], space, np.arange(task.w_values))
+    embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
 
     head = mixer_at(model, first, SoftmaxMixer)
     pick(head.k.weight, [(space["is_w"], LARGER), (space["is_z0"], LARGER)])
@@ -297,26 +311,6 @@ def encoder_spaces(task: SeqComp) -> Spaces:
             found[f"fetched_{number}"] = value + level + 1
         found |= {f"held_{number}": value, f"next_{number}": level, f"final_{number}": 1}
     return Spaces(**found)
-
-
-def write_embeddings(task: SeqComp, model: Model, space: Spaces) -> None:
-    """What every position and every token holds (the table above)."""
-    position = model.position.weight
-    embed = model.embed.weight
-    level_bits = signs(task.L + 2, bits_for(task.L + 2))
-    write_addresses(task, position, space, level_bits)
-    for level, entries, *_ in written_entries(task):
-        position[entries, space["next_0"]] = level_bits[level + 1]
-        position[entries, space["final_0"]] = 1.0 if level == task.L else -1.0
-    position[task.position_z0, space["next_0"]] = level_bits[task.L + 1]
-    position[task.position_z0, space["final_0"]] = 1.0
-    position[task.position_z0, space["is_z0"]] = 1.0
-    position[task.position_w, space["next_0"]] = level_bits[1]
-    position[task.position_w, space["final_0"]] = -1.0
-    position[task.position_w, space["is_w"]] = 1.0
-    position[:, space["one"]] = 1.0
-    write_parts(task, embed[: task.w_values], space, np.arange(task.w_values))
-    embed[: task.answers, space["value"]] = signs(task.answers, bits_for(task.answers))
 
 
 def write_first(mlp: MLP, task: SeqComp, space: Spaces) -> None:

@@ -10,7 +10,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.flags import Kinds, telling
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.live_parts import Live, live_of
+from separatrix.proofs.derivations.parts.live_parts import live_of
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading, readout
 from separatrix.proofs.derivations.parts.stream import Embedded, Stream
@@ -37,17 +37,7 @@ def derive(task: Copying, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     fetched = found.written(marks, last.hull())
     stream = Stream.before(by_place=at.places(), by_token=tokens, last=last)
     stream = stream.after(first, fetched, found.anywhere(stream.by_place.hull()))
-    reading = _reading(task, second, stream)
-    values = reading.head.values(stream.by_token.rows(slice(0, task.V)))
-    fetched = reading.written(values, stream.at_last())
-    after = stream.after(second, fetched, reading.anywhere(stream.by_place.hull()))
-    layers = [found.layer(_MARK), reading.layer(_VALUE)]
-    return derived(arithmetic, layers, readout(model, after.rows()))
-
-
-def _reading(task: Copying, part: Live, stream: Stream) -> Reading:
-    """The head that reads the value that is due. Raises CheckFailed where another may win."""
-    head, every = part.softmax_head(), np.arange(task.length)
+    head, every = second.softmax_head(), np.arange(task.length)
     keys = head.keys(stream.by_place, every)
     head.numbers(keys, stream.by_place.hull(), stream.at_last())
     # of each place that is asked for: the least of a query's numbers, and of their opposites
@@ -59,8 +49,12 @@ def _reading(task: Copying, part: Live, stream: Stream) -> Reading:
         ends[:, :m] = np.minimum(ends[:, :m], (asked.low, -asked.high))
     asked = Queries.alone(stream.last.spanning(ends[0], -ends[1]))
     seen = head.values(stream.by_token).hull()
-    hop = Wanted.each(_VALUE, every[: task.n])
-    return Reading.won(head, asked, keys, hop, seen)
+    reading = Reading.won(head, asked, keys, Wanted.each(_VALUE, every[: task.n]), seen)
+    values = head.values(stream.by_token.rows(slice(0, task.V)))
+    fetched = reading.written(values, stream.at_last())
+    after = stream.after(second, fetched, reading.anywhere(stream.by_place.hull()))
+    layers = [found.layer(_MARK), reading.layer(_VALUE)]
+    return derived(arithmetic, layers, readout(model, after.rows()))
 
 
 def of_any_length(task: Copying, rng: np.random.Generator) -> Tokens:
