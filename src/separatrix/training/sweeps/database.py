@@ -291,10 +291,7 @@ def told(path: Path, writing: bool) -> Iterator[None]:
     except OverflowError as error:
         raise StoreError(f"{path}: more than SQLite can keep at once: {error}") from error
     except OSError as error:
-        said = (
-            f"the file {error.filename} beside the store" if error.filename else "no file beside it"
-        )
-        raise StoreError(f"{path}: cannot be claimed: {error.strerror}") from error
+        raise StoreError(f"{path}: cannot be claimed: {error.strerror or error}") from error
 
 
 def _mode(path: Path, writing: bool) -> str:

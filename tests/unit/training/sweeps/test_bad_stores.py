@@ -4,6 +4,7 @@ deleted or overwritten.
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -328,6 +329,23 @@ def test_a_link_to_a_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert other.take_up([run(1).key], "you")[0] == []
         store.release("me")
     assert [file.name for file in folder.iterdir()] == ["link.db"]
+
+
+def test_where_no_file_can_be_locked_nothing_is_claimed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with Store.open(path, version="1") as store:
+        with monkeypatch.context() as patch:
+            patch.setattr("fcntl.flock", refuse)
+            with pytest.raises(StoreError, match=os.strerror(errno.ENOLCK)):
+                store.take_up([run(1).key], "me")
+        assert store.counts() == {"waiting": 1, "done": 1}
+        assert store.take_up([run(1).key], "me")[0] == [run(1).key]
+    # closed, it leaves nothing beside it
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_a_pipe(tmp_path: Path) -> None:
