@@ -446,7 +446,8 @@ class RunningSum(Mixer):
 
     def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
         total = wide(state["S"]) + wide(self.o(x))
-        return total.to(x.dtype), self._store(S=total)
+        # the output apart from the state
+        return total.to(x.dtype, copy=True), self._store(S=total)
 
 
 class LooksAhead(RunningSum):

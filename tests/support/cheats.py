@@ -480,7 +480,7 @@ FURTHER: dict[type[Sums], str] = {
     PacksTwoInOne: "step=forward",
     WrongGradientInFloat32: "formats",
     WrongBackwardWhenLong: "step=forward",
-    WrongForLargeInputs: "step=forward",
+    WrongForLargeInputs: "fed",
     InBatchesOfThree: "rows",
     RowsOfTwoInTraining: "rows",
     LeaksInFloat32WhenLong: "formats",

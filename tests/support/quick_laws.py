@@ -26,7 +26,6 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
         "LENGTHS": (1, 64, 75),
         "ROWS": ((2, (1, 64, 75)),),
         "CHUNKS": (7, 100),
-        "SCALED": 5,
         "PLACED": (1, 70),
         "ASKED": (3,),
         "HALF": 6,
@@ -42,7 +41,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
     formats: {"SIZES": ((2, 9),), "TOKENS": 20, "SHORT": 3},
     fed: {"SEQUENCES": ((4, 30, 40),), "EVERY": 9, "LENGTHS": (), "CUTS": 2, "FUTURES": (9, 12)},
-    monotone: {"PLACES": 20, "MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
+    monotone: {"PLACES": 20, "MOST": 1 << 11, "FEWEST": 128, "ROWS": 64},
 }
 
 

@@ -70,7 +70,6 @@ class AutomatonMixer(Mixer):
         return scores.argmax(-1), 0 * scores.sum(-1, keepdim=True)
 
     def _next(self) -> Int[Tensor, "r s"]:
-        """The number of the next state, by rule and state."""
         return self._number(self.table)
 
     def _number(self, bits: Shaped[Tensor, "*b n"]) -> Int[Tensor, "*b"]:

@@ -104,7 +104,6 @@ class MambaMixer(Mixer):
         return wide(u), step, b, c
 
     def _out(self, y: Each, u: Each, x: Tensor) -> SomeTokens:
-        """The output map, after the skip; in the format of x."""
         return self.o((y + self.skip * u).to(x.dtype))
 
 

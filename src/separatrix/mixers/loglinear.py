@@ -126,7 +126,6 @@ def climb(
 
 
 def _pairs(x: Matrices) -> tuple[Tensor, ...]:
-    """The even runs and the odd ones."""
     return rearrange(x, "b h (m two) d e -> two b h m d e", two=2).unbind(0)
 
 

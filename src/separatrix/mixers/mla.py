@@ -74,7 +74,6 @@ class LatentMixer(CachedMixer):
         return x
 
     def _maps(self, asking: Tensor, x: Tensor) -> Projected:
-        """Queries, latents and keys to be rotated."""
         r = x[..., :0] if self.r is None else self.r(x)
         return self.q(self._asking(asking)), self.c(x), r
 
@@ -95,7 +94,6 @@ class LatentMixer(CachedMixer):
     def _written_out(
         self, c: Float[Tensor, "b t l"], r: Float[Tensor, "b t p"]
     ) -> tuple[Keys, Values]:
-        """Keys and values of every head."""
         shared = repeat(r, "b t d -> b h t d", h=self.heads)
         k = torch.cat([split_heads(self.k(c), self.heads), shared], -1)
         return k, split_heads(self.v(c), self.heads)

@@ -141,10 +141,7 @@ def _shifted(x: Tokens) -> Tokens:
 
 
 class DiagonalPlusRankOne(Recurrence):
-    """S_i = S_{i-1} (diag(w_i) - c_i (a_i * c_i)^T) + v_i k_i^T,   y_i = S_i r_i
-
-    Terms: r, k, v, log w, c and a * c, with log w of at least DECAY.
-    """
+    """RWKV-7's. Terms: r, k, v, log w, c and a * c, with log w of at least DECAY."""
 
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         r, k, v, log_w, erase, write = terms
@@ -216,16 +213,12 @@ class RWKVMixer(ShiftedMixer):
         return r, f * (1 + (a - 1) * self.written[:, None]), v, log_w, erase, a * erase
 
     def _own(self, terms: Terms) -> Values:
-        """The extra weight of the token itself."""
         r, k, v = terms[:3]
         return (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v
 
 
 class DecayedBefore(Recurrence):
-    """S_i = S_{i-1} diag(w_i) + v_i k_i^T,   y_i = (S_{i-1} + v_i (p * k_i)^T) r_i
-
-    Terms: r, k, v, log w and p (h 1 d).
-    """
+    """RWKV-6's. Terms: r, k, v, log w and p (h 1 d)."""
 
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         r, k, v, log_w, bonus = terms

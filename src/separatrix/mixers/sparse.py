@@ -157,7 +157,6 @@ class BlockMixer(SoftmaxMixer):
         return largest(scores[:, :, 0], self.topk) if scores.shape[3] > self.topk else None
 
     def _complete(self, t: int) -> int:
-        """How many blocks t tokens have completed."""
         return max(0, (t - self.block) // self.stride + 1)
 
     def _whole(self, k: Tensor, v: Tensor, x: Tokens) -> State:
@@ -228,7 +227,6 @@ class BlockMixer(SoftmaxMixer):
         return gates.chunk(count, 1)
 
     def _mixed(self, x: Tokens, branches: Sequence[Values]) -> Tokens:
-        """The output from those of the branches."""
         shares = self._shares(x, len(branches))
         y = shares[0] * branches[0]
         for share, branch in zip(shares[1:], branches[1:], strict=True):
@@ -330,6 +328,12 @@ class Pool(nn.Module):
         for j, y in enumerate(mapped):
             inner = inner + y[:, :, j : j + blocks]
         return F.linear(F.silu(inner), wide(self.outer.weight))
+
+
+LEAST = 2.0**-100
+"""Shares of blocks up to this count as 0 in every format: float32 has none much smaller, and would
+make ties of what float64 tells apart.
+"""
 
 
 class NSAMixer(BlockMixer):
@@ -452,14 +456,17 @@ class NSAMixer(BlockMixer):
     def _scores_of_blocks(
         self, shares: Float[Tensor, "b h i m"], blocks: int
     ) -> Float[Tensor, "b g i n"]:
-        """P of so many blocks."""
-        grouped = shares.unflatten(1, (self.kv, -1)).sum(2)
+        """P of so many blocks, in float64: neighbours that hold a part each of one compressed block
+        share what it weighs, and differ by the little that others add.
+        """
+        grouped = shares.unflatten(1, (self.kv, -1)).sum(2, dtype=torch.float64)
         # of a stretch of `stride` tokens: those of the compressed blocks that hold it
         held = self.block // self.stride
         stretches = self.selected // self.stride
         more = blocks * stretches - grouped.shape[3]
         scores = F.pad(grouped, (held - 1, max(0, more))).unfold(3, held, 1).sum(4)
-        return scores[..., : blocks * stretches].unflatten(3, (-1, stretches)).sum(4)
+        of_blocks = scores[..., : blocks * stretches].unflatten(3, (-1, stretches)).sum(4)
+        return F.threshold(of_blocks, LEAST, 0.0)
 
 
 def blocks(x: GroupKeys, block: int) -> Float[Tensor, "b g m r d"]:

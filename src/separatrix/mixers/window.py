@@ -120,7 +120,6 @@ class _Band(NamedTuple):
         return to_q, to_k, to_v
 
     def _places(self, q: Keys) -> list[tuple[slice, slice]]:
-        """Some queries, and the tokens they see."""
         return [
             (slice(first, last), slice(max(0, first + 1 - self.size), last))
             for first, last in spans(0, q.shape[2], 64)

@@ -43,7 +43,6 @@ class Projections(Mixer):
         return self.q(asking), self.k(x), self.v(x)
 
     def _project(self, x: Tokens, places: Places | None = None) -> Projected:
-        """Queries of every token, or of those at the places only."""
         if self.conv is None:
             return self._maps(x if places is None else taken(x, places), x)
         # convolved queries read the tokens before them

@@ -61,11 +61,6 @@ class Mixer(nn.Module, ABC):
     same outputs.
     """
 
-    chooses: bool = False
-    """Whether which tokens are read hangs on what they hold, by the largest of some scores: float32
-    makes ties of scores that float64 tells apart.
-    """
-
     at_rest_first: ClassVar[frozenset[str]] = frozenset()
     """Parts of the state of a monotone recurrence that scale the others, and stand still before
     them while a token repeats.
@@ -148,7 +143,6 @@ class Mixer(nn.Module, ABC):
         return any(torch.finfo(dtype).bits < bits for dtype in stored)
 
     def _streamed(self, x: Tokens) -> Tokens:
-        """The outputs of `step` from the empty state."""
         state = self.init_state(len(x))
         outputs: list[Tensor] = []
         for t, token in enumerate(x.unbind(1)):
@@ -272,7 +266,6 @@ class Mixer(nn.Module, ABC):
         return {} if self.conv is None else {"conv": self.conv.shape(t)}
 
     def _store(self, **tensors: Tensor) -> State:
-        """A state in the declared formats."""
         return {name: tensor.to(self._dtype(name)) for name, tensor in tensors.items()}
 
 

@@ -130,6 +130,8 @@ class SoftmaxMixer(CachedMixer):
 
     caps: ClassVar[bool] = False
     """Whether every form knows capped scores."""
+    chooses: bool = False
+    """Whether which tokens are read hangs on what they hold, by the largest of some scores."""
 
     def __init__(
         self, mechanism: Softmax, *, width: int, sink: bool = False, kv_sets: int = 1
@@ -218,7 +220,6 @@ class SoftmaxMixer(CachedMixer):
         return softmax(self._scores(q, k), self._shared(v), self.sink)
 
     def _scores(self, q: Queries, k: GroupKeys) -> Float[Tensor, "b h r t"]:
-        """The scores of all the keys given."""
         return capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
 
     def _out(self, y: Values, x: Tokens) -> Tokens:

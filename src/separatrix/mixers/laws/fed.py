@@ -8,8 +8,9 @@ from __future__ import annotations
 import copy
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -87,16 +88,17 @@ def _row(words: list[str], tokens: int, draw: random.Random, row: int) -> list[s
     return said[:tokens]
 
 
-@torch.no_grad()
 def holds_when_fed(mixer: Mixer) -> None:
     """On tokens of a small vocabulary, zeros, one-hots and outliers, which repeat, at drawn lengths
     and threads, `step`, `forward` and `last` agree, for rows alone and together, states of another
-    process go on, and in every format no future token moves an earlier output, at any place.
+    process go on, gradients agree, and in every format no future token moves an earlier output, at
+    any place.
     """
     draw = tools.draws("fed")
     for rows, low, high in SEQUENCES:
         _forms(mixer, fed(mixer, rows, draw.randint(low, high), draw), draw)
     one = fed(mixer, 1, draw.randint(*FUTURES), draw)
+    _gradients(mixer, one)
     # what no token of it equals: each change is one
     _futures(mixer, one, tools.inputs(mixer, 1, one.x.shape[1], draw.randrange(1 << 30)))
 
@@ -112,14 +114,10 @@ def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
     draw = tools.draws("prompts")
     x, said = prompts
     tokens = draw.randint(*FUTURES)
-    with torch.no_grad():
-        _forms(mixer, Fed(x[:ROWS], said[:ROWS]), draw)
-        _futures(mixer, Fed(x[:1, :tokens], said[:1]), x[1:2, :tokens])
+    _forms(mixer, Fed(x[:ROWS], said[:ROWS]), draw)
+    _futures(mixer, Fed(x[:1, :tokens], said[:1]), x[1:2, :tokens])
     few = x[:2, :GRADED]
-    graded = few.clone().requires_grad_()
-    forms = {"step": tools.streamed(mixer, graded), "forward": mixer}
-    with tools.asking(tolerance=10 * tools.asked().tolerance):
-        tools.agree(mixer, graded, (few.shape[1],), forms)
+    _gradients(mixer, Fed(few, said))
     for name, half in tools.casts(mixer):
         finite_in(half, few, name)
     if mixer.mechanism.monotone:
@@ -129,6 +127,7 @@ def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
     agree_in_float32(mixer, few)
 
 
+@torch.no_grad()
 def _futures(mixer: Mixer, fed: Fed, other: Tensor) -> None:
     """All tokens from each place on become those of `other`; what comes before must stay."""
     places = range(1, fed.x.shape[1])
@@ -137,6 +136,44 @@ def _futures(mixer: Mixer, fed: Fed, other: Tensor) -> None:
     )
 
 
+def _near(mixer: Mixer, x: Tensor, steps: Tensor) -> tools.Near:
+    """The outputs of `step`. Sums that cancel lose a digit more."""
+    return tools.Near(
+        run=partial(tools.steps, mixer),
+        x=x,
+        y=steps,
+        tolerance=10 * tools.asked().tolerance,
+        jitter=JITTER,
+        amplified=AMPLIFIED,
+    )
+
+
+def _gradients(mixer: Mixer, fed: Fed) -> None:
+    """With gradients, too, forms agree, and so do these, at tokens that a jitter does not move. At
+    a kink, as where two numbers are equal, each form may take another slope: there the gradients of
+    both jump, those of one that is wrong alone.
+    """
+    near = _near(mixer, fed.x, tools.steps(mixer, fed.x).detach())
+    some = near.steady()
+    jittered = fed.x + JITTER * tools.normal(*fed.x.shape, seed=3)
+    (y, at, beside), (z, their, their_beside) = (
+        (*tools.run(mixer, fed.x, some, form), tools.run(mixer, jittered, some, form)[1])
+        for form in (type(mixer).__call__, tools.steps)
+    )
+    said = f"tokens {fed.tokens(0, fed.x.shape[1])}: with gradients,"
+    for found in (y, z):
+        tools.demand(near.excess(found) == 0, f"{said} outputs of forward and step differ")
+    scale = tools.largest(their.values())
+    for name, gradient in at.items():
+        jumps = (
+            tools.largest([a[name] - b[name]]) for a, b in ((at, beside), (their, their_beside))
+        )
+        what = f"{said} the gradients by {name} of forward and step"
+        with tools.asking(tolerance=10 * tools.asked().tolerance):
+            tools.close(gradient, their[name], what, scale, AMPLIFIED * min(jumps))
+
+
+@torch.no_grad()
 def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
     x = fed.x
     places = range(1, x.shape[1] - AFTER)
@@ -144,7 +181,15 @@ def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
     unused = copy.deepcopy(mixer)
     # in another process, so that no store of this one can help
     steps, states = tools.streamed_elsewhere(mixer, x, cuts)
-    jitter = _Jitter(mixer, x, steps)
+    near = _near(mixer, x, steps)
+
+    def excess(case: _Case) -> float:
+        form, rows, tokens, threads = case
+        with on_threads(threads):
+            part = x[rows, :tokens]
+            y = mixer(part) if form == "forward" else mixer.last(part)[:, None]
+        return near.excess(y, rows, tokens - y.shape[1])
+
     lengths = [*range(1, min(EVERY, x.shape[1])), x.shape[1]]
     for low, high, many in LENGTHS:
         # every other one is odd
@@ -155,13 +200,11 @@ def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
         # three calls on more threads, which wait for each other longer than they compute
         threads = draw.choice(THREADS) if place % 20 == 9 else 1
         for form in ("forward", "last")[: 2 if place % 3 == 0 else 1]:
-            case = _Case(form, rows, tokens, threads)
-            if jitter.of(mixer, case) > 0:
-                _told(fed, mixer, jitter, case)
+            if excess(case := _Case(form, rows, tokens, threads)) > 0:
+                _told(fed, case, excess)
     for cut, state in states.items():
         rest, _ = tools.stream(copy.deepcopy(unused), x[:, cut : cut + AFTER], state, cut)
-        true = steps[:, cut : cut + AFTER]
-        if (gap := jitter.excess(rest, true, list(range(len(x))), cut)) > 0:
+        if (gap := near.excess(rest, start=cut)) > 0:
             raise tools.LawBroken(
                 f"cut after {cut} tokens ({fed.tokens(0, cut)}): outputs of step continued from the"
                 f" state of another process and in one pass differ by {gap:.3g} more than rounding"
@@ -175,7 +218,7 @@ class _Case(NamedTuple):
     threads: int
 
 
-def _told(fed: Fed, mixer: Mixer, jitter: _Jitter, case: _Case) -> None:
+def _told(fed: Fed, case: _Case, excess: Callable[[_Case], float]) -> None:
     """Raises LawBroken that shows the fewest threads, tokens and rows, of those tried, that differ
     still.
     """
@@ -186,54 +229,13 @@ def _told(fed: Fed, mixer: Mixer, jitter: _Jitter, case: _Case) -> None:
         for tokens in (*fewer, case.tokens)
         for row in case.rows
     ]
-    form, rows, tokens, threads = next((c for c in smaller if jitter.of(mixer, c) > 0), case)
-    on = f" on {threads} threads" if threads > 1 else ""
+    case = next((c for c in smaller if excess(c) > 0), case)
+    on = f" on {case.threads} threads" if case.threads > 1 else ""
     raise tools.LawBroken(
-        f"T={tokens}, batch {len(rows)}{on}, tokens {fed.tokens(rows[0], tokens)}: outputs of"
-        f" {form} and step differ by {jitter.of(mixer, case):.3g} more than rounding"
+        f"T={case.tokens}, batch {len(case.rows)}{on}, tokens"
+        f" {fed.tokens(case.rows[0], case.tokens)}: outputs of {case.form} and step differ by"
+        f" {excess(case):.3g} more than rounding"
     )
-
-
-class _Jitter:
-    """How far two forms may differ at every token: rounding, and what a change of the inputs by
-    one part in 10^12 makes of the outputs of `step`, asked only where rounding does not do.
-    """
-
-    def __init__(self, mixer: Mixer, x: Tensor, steps: Tensor) -> None:
-        self.mixer, self.x, self.steps = mixer, x, steps
-        self.moved: Tensor | None = None
-        self.scale = steps.abs().amax((1, 2), keepdim=True)
-
-    def of(self, mixer: Mixer, case: _Case) -> float:
-        """`excess` of a form's outputs for the first tokens of some rows."""
-        part = self.x[case.rows, : case.tokens]
-        with on_threads(case.threads):
-            y = mixer(part) if case.form == "forward" else mixer.last(part)[:, None]
-        start = case.tokens - y.shape[1]
-        return self.excess(y, self.steps[case.rows, start : case.tokens], case.rows, start)
-
-    def excess(self, y: Tensor, true: Tensor, rows: list[int], start: int) -> float:
-        """By how much the largest difference exceeds what is allowed; 0 or less where none does."""
-        # sums that cancel lose a digit more
-        allowed = 10 * tools.asked().tolerance * self.scale[rows]
-        gap = (y - true).abs()
-        if (gap <= allowed).all():
-            return 0.0
-        if self.moved is None:
-            self.moved = self._by_jitter()
-        moved = self.moved[rows, start : start + y.shape[1], None]
-        over = gap - allowed - AMPLIFIED * moved
-        # NaN is more than anything
-        return float("inf") if over.isnan().any() else max(0.0, over.max().item())
-
-    def _by_jitter(self) -> Tensor:
-        # four changes in one pass
-        x = self.x.repeat(4, 1, 1)
-        other, _ = tools.stream(
-            self.mixer, x + JITTER * tools.normal(*x.shape, seed=0) * x.abs().mean()
-        )
-        gaps = (other - self.steps.repeat(4, 1, 1)).abs().amax(-1)
-        return gaps.unflatten(0, (4, -1)).amax(0)
 
 
 @contextmanager

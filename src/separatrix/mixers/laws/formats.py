@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 from separatrix.mixers import Mixer
 from separatrix.mixers.laws import tools
@@ -18,77 +19,89 @@ SHORT = 40
 SINGLE = 1e-4
 """How far the two forms may differ in float32, of the largest output: some thousand roundings."""
 QUARTER = 0.25
-CHOSEN = 0.9
-"""The part of its tokens, those that differ least, at which a mixer that chooses is compared with
-float64.
-"""
-AMPLIFIED = 30
-"""How far they may differ, in changes of the outputs when inputs change by one rounding: a mixer
-that divides by a number near 0 magnifies whatever is rounded.
-"""
+JITTER = 16 * torch.finfo(torch.float32).eps
+AMPLIFIED = 2.0
+"""As of `Near`, of inputs in float32."""
+ROUNDINGS = 30
+"""Changes of the inputs by one rounding that gradients may be off by."""
+FLAT = 1e-2
+"""Gradients that are smaller than this part of the largest are measured at it."""
 
 
 def formats_agree(mixer: Mixer) -> None:
-    """In float32 `step` equals `forward`, and both what float64 gives over 600 tokens (nine of ten
-    where the mixer chooses), to 1e-4, as gradients over 200 do; in bf16 and fp16 half of each
-    channel's outputs are within a quarter of it.
+    """In float32 `step` and `forward` are what float64 gives over 600 tokens, to 1e-4, as gradients
+    over 200 are; in bf16 and fp16 half of each channel's outputs are within a quarter of it, and
+    every gradient is as a whole.
     """
     agree_in_float32(mixer, tools.inputs(mixer, 2, LONG, seed=31))
-    with torch.no_grad():
-        for name, half in tools.casts(mixer):
-            if name != "fp32":
-                _about(half, name)
+    for name, half in tools.casts(mixer):
+        if name != "fp32":
+            _about(half, name)
 
 
 def agree_in_float32(mixer: Mixer, x: Tensor) -> None:
-    """Raises LawBroken unless in float32 `step` equals `forward`, and both, and gradients over the
-    first 200 tokens, what float64 gives, to 1e-4: of a mixer that chooses, float32 may tip the
-    choice over at a tenth of the tokens, which gradients then leave out.
+    """Raises LawBroken unless in float32 `step` and `forward`, and gradients over the first 200
+    tokens, are what float64 gives, to 1e-4; of a token whose outputs a rounding of the inputs moves
+    further, as where it chooses between equal scores, gradients are left out.
     """
     single = tools.cast(mixer, torch.float32)
     # the same rounded weights in float64
     double = tools.cast(single)
     x = x.float()
-    with tools.asking(tolerance=max(SINGLE, tools.asked().tolerance)):
-        with torch.no_grad():
-            y, true = single(x), double(x.double())
-            magnified = AMPLIFIED * tools.largest([double(_rounded(x)) - true])
-            what = "outputs of step and forward in float32"
-            tools.close(tools.stream(single, x)[0], y, what, more=magnified)
-            some = _compared(y, true) if mixer.chooses else torch.ones_like(y)
-            what = "outputs of forward in float32 and float64"
-            tools.close(y * some, true * some, what, more=magnified)
-        x, some = x[:, :TOKENS], some[:, :TOKENS]
-        found, true, changed = (
-            tools.run(one, z, some)[1]
-            for one, z in ((single, x), (double, x.double()), (double, _rounded(x)))
+    within = max(SINGLE, tools.asked().tolerance)
+    with torch.no_grad():
+        near = tools.Near(
+            run=double,
+            x=x.double(),
+            y=double(x.double()),
+            tolerance=within,
+            jitter=JITTER,
+            amplified=AMPLIFIED,
         )
-        scale = tools.largest(true.values())
-        for name, gradient in found.items():
-            magnified = AMPLIFIED * tools.largest([changed[name] - true[name]])
-            what = f"the gradients by {name} of forward in float32 and float64"
-            tools.close(gradient, true[name], what, scale, magnified)
-
-
-def _compared(y: Tensor, true: Tensor) -> Tensor:
-    """1 at so many tokens as a mixer that chooses is compared at, 0 at others."""
-    gap = (y - true).abs().amax(-1, keepdim=True)
-    # what is not a number stays so, times 0
-    return (gap <= gap.nan_to_num(torch.inf).quantile(CHOSEN)).to(y.dtype)
+        for form, y in (("forward", single(x)), ("step", tools.stream(single, x)[0])):
+            what = f"outputs of {form} in float32 and of forward in float64 differ"
+            gap = near.excess(y)
+            tools.demand(gap == 0, f"{what} by {gap:.3g} more than rounding")
+        some = near.steady()[:, :TOKENS]
+    _slopes(single, double, x[:, :TOKENS], "float32", within, some)
 
 
 def _rounded(x: Tensor) -> Tensor:
-    """x, changed by about one rounding."""
-    return x.double() * (1 + torch.finfo(torch.float32).eps * tools.normal(*x.shape, seed=34))
+    return x.double() * (1 + torch.finfo(x.dtype).eps * tools.normal(*x.shape, seed=34))
+
+
+def _slopes(
+    mixer: Mixer, exact: Mixer, x: Tensor, name: str, within: float, some: Tensor | None = None
+) -> Tensor:
+    """Raises LawBroken unless gradients in a format are what float64 gives, each as a whole; gives
+    its outputs.
+    """
+    weights = torch.ones_like(x[..., :1]) if some is None else some.to(x.dtype)
+    _, found = tools.run(mixer, x, weights)
+    true, slopes = tools.run(exact, x.double(), weights.double())
+    _, changed = tools.run(exact, _rounded(x), weights.double())
+    least = FLAT * max(slope.norm() for slope in slopes.values())
+    for what, slope in slopes.items():
+        gap, moved = ((one[what].double() - slope).norm() for one in (found, changed))
+        # what is not finite is for the law on that
+        tools.demand(
+            not gap.isfinite() or gap <= within * slope.norm().clamp(min=least) + ROUNDINGS * moved,
+            f"the gradients by {what} of forward in {name} and float64 differ by {gap:.3g}, of"
+            f" {slope.norm():.3g}",
+        )
+    return true
 
 
 def _about(half: Mixer, name: str) -> None:
     """The middle of all differences: a few outputs may be far off, where a choice tips over."""
     x = tools.inputs(half, 2, SHORT, seed=35).to(half._like.dtype)
-    true = tools.cast(half)(x.double())
+    exact = tools.cast(half)
+    true = _slopes(half, exact, x, name, QUARTER)
     # a channel that is small beside the others is measured at these
     middle = true.flatten(0, 1).abs().median(0).values.clamp_min(true.abs().median())
-    for form, y in (("forward", half(x)), ("step", tools.stream(half, x)[0])):
+    with torch.no_grad():
+        forms = {"forward": half(x), "step": tools.stream(half, x)[0]}
+    for form, y in forms.items():
         gap = (y.double() - true).flatten(0, 1).abs().median(0).values
         # what the format cannot hold, and NaN, are for the law on finite outputs
         for channel in (gap > QUARTER * middle).nonzero()[:, 0].tolist():
@@ -135,12 +148,23 @@ def _check(mixer: Mixer, wanted: dict[str, Tensor], where: str, *, apart: bool) 
     rounding = max(NOISE, within) * (weights * y).detach().abs().sum().item()
     for names in [[name] for name in wanted] if apart else [list(wanted)]:
         slope = sum(slopes[name] for name in names)
+
+        def quotient(step: float, names: list[str] = names) -> float:
+            ends = []
+            for size in (step, -step):
+                at = {n: wanted[n].detach() + size * directions[n] for n in names}
+                x = at.pop("the input", wanted["the input"].detach())
+                ends.append(functional_call(mixer, at, (x,)))
+            # rounded numbers are summed as differences, not each by itself
+            return (weights * (ends[0] - ends[1])).sum().item() / (2 * step)
+
         gap, measured = float("inf"), float("nan")
         for step in COARSE if coarse else STEPS:
-            quotient = _quotient(mixer, wanted, {n: directions[n] for n in names}, weights, step)
+            with torch.no_grad():
+                found_ = quotient(step)
             # NaN is never the closest
-            if abs(quotient - slope) < gap:
-                gap, measured = abs(quotient - slope), quotient
+            if abs(found_ - slope) < gap:
+                gap, measured = abs(found_ - slope), found_
             if gap <= accuracy * abs(slope):
                 break
         what = names[0] if len(names) == 1 else "the input and all parameters"
@@ -149,24 +173,3 @@ def _check(mixer: Mixer, wanted: dict[str, Tensor], where: str, *, apart: bool) 
             f"{where}: the gradient by {what} says {slope:.6g} along a random direction,"
             f" differences of the outputs say {measured:.6g}",
         )
-
-
-@torch.no_grad()
-def _quotient(
-    mixer: Mixer,
-    wanted: dict[str, Tensor],
-    directions: dict[str, Tensor],
-    weights: Tensor,
-    step: float,
-) -> float:
-    """By how much outputs change along directions, over the step."""
-    kept = {name: wanted[name].clone() for name in directions}
-    ends = []
-    for sign in (1, -1):
-        for name, direction in directions.items():
-            wanted[name].copy_(kept[name] + sign * step * direction)
-        # rounded numbers are summed as differences, not each by itself
-        ends.append(mixer(wanted["the input"]))
-    for name, value in kept.items():
-        wanted[name].copy_(value)
-    return (weights * (ends[0] - ends[1])).sum().item() / (2 * step)

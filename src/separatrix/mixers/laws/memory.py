@@ -71,7 +71,6 @@ def cache_as_declared(mixer: Mixer, kept: Kept | None = None) -> None:
 # some 15 % quicker than without gradients alone
 @torch.inference_mode()
 def _streamed(mixer: Mixer, lengths: Sequence[int], batch: int) -> Kept:
-    """What is carried in the format of the mixer."""
     x = tools.inputs(mixer, batch, max(lengths)).to(mixer._like.dtype)
     state = mixer.init_state(batch)
     found = {0: (state_numbers(state), _bits(state))}
@@ -110,7 +109,7 @@ def _numbers(tensors: State) -> State:
 
 def _same(before: State, after: State, otherwise: str) -> None:
     for name, tensor in before.items():
-        tools.demand(torch.equal(tensor, after[name]), f"state['{name}']: {otherwise}")
+        tools.demand(torch.equal(tensor, after[name]), f"'{name}': {otherwise}")
 
 
 @torch.no_grad()
@@ -188,7 +187,6 @@ def _held(mixer: Mixer) -> State:
 
 
 def _in_turn(mixer: Mixer, x: Tensor) -> Tensor:
-    """The outputs of `step` while another sequence takes its turn after each token."""
     both = (x, tools.inputs(mixer, 2, ALONE, seed=62))
     states = [mixer.init_state(2), mixer.init_state(2)]
     outputs = []
@@ -204,7 +202,11 @@ def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
     few, then = x[:, :AFTER], steps[:, :AFTER]
     mixer(tools.inputs(mixer, 3, 40, seed=63))
     tools.close(tools.stream(mixer, few)[0], then, "outputs of step, called again,")
-    for what, times, given in (("strided", 1, _strided), ("repeated", 2, _repeated)):
+    # the same numbers between others in memory, and every row twice
+    for what, times, given in (
+        ("strided", 1, lambda x: torch.stack([x, x], -1)[..., 0]),
+        ("repeated", 2, lambda x: x.repeat_interleave(2, 0)),
+    ):
         what = f"of {what} inputs and of others"
         found = mixer(given(x))
         tools.close(found, y.repeat_interleave(times, 0), f"outputs of forward {what}")
@@ -222,43 +224,38 @@ def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
         tools.close(found, then, "outputs of step with and without gradients")
 
 
-def _strided(x: Tensor) -> Tensor:
-    """The same numbers, between others in memory."""
-    return torch.stack([x, x], -1)[..., 0]
-
-
-def _repeated(x: Tensor) -> Tensor:
-    """Every row twice."""
-    return x.repeat_interleave(2, 0)
-
-
 STEPS = 140
 """Tokens looked at: beyond two chunks of 64, and most windows and blocks."""
 
 
 @torch.no_grad()
 def tensors_are_apart(mixer: Mixer) -> None:
-    """`step` changes neither its input nor the state it is given, keeps no part of the input, and
-    its state keeps no more memory alive than it holds numbers.
+    """`forward` and `step` change neither input nor the state given, the new state shares no memory
+    with input or output, and keeps no more alive than it holds numbers.
     """
     x = tools.inputs(mixer, 2, STEPS, seed=21)
+    before = {"x": x.clone()}
+    mixer(x)
+    mixer.last(x)
+    _same(before, {"x": x}, "forward or last changes its input in place; clone it")
     noise = tools.inputs(mixer, 2, 1, seed=22)[:, 0]
     state = mixer.init_state(2)
     _no_larger(state, 0)
     for t in range(STEPS):
         token = x[:, t].clone()
         before = _numbers(state)
-        _, new = mixer.step(token, state, t)
+        y, new = mixer.step(token, state, t)
         tools.demand(
             torch.equal(token, x[:, t]), f"token {t}: step changes its input in place; clone it"
         )
         _same(before, state, f"token {t}: step changes the state it is given in place; clone it")
         _no_larger(new, t + 1)
         after = _numbers(new)
-        # a caller may use one buffer for every token
-        token.copy_(noise)
-        what = "the new state changes when the input is overwritten; clone it"
-        _same(after, new, f"token {t}: {what}")
+        # a caller may use one buffer for every token, and add to what it gets
+        for what, given in (("input", token), ("output", y)):
+            given.copy_(noise)
+            what = f"the new state changes when the {what} is overwritten; clone it"
+            _same(after, new, f"token {t}: {what}")
         state = new
 
 

@@ -4,7 +4,8 @@ step form, under one token repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -23,14 +24,10 @@ STRETCH = 64
 """Neighbouring values in a stretch."""
 AT_ZERO = 8
 """Of them around 0, where a product takes a processor up to thirty times as long."""
-WATCHED = 8
-"""Numbers of a state that are looked at again, from the first to the last."""
+WATCHED = 12
+"""Numbers of a state that are looked at again, others for each token."""
 ROWS = 1024
-"""Rows of one call of `step`, at most. Rows of a matrix product may round differently, so each row
-is compared with itself.
-"""
-SIZES = {"bf16": (1.0, 30.0)}
-"""Sizes of the token that is repeated, 1 in other formats."""
+"""Rows of one call of `step`, at most."""
 OTHERS = 3
 """Further normal tokens that are repeated, and those of a small vocabulary: zeros, one-hots, an
 outlier. Their opposites are, too, and that of the first: a decay with the sign of some map of the
@@ -39,6 +36,7 @@ token is negative at one of the two.
 COARSER = 64
 """By how much fewer values are tried with those."""
 PLACES = 1100
+FAR = (1 << 20, 1 << 21)
 PLACED = (-30.0, -0.5, 1e-3, 0.5, 30.0, 3e4)
 """Places at which the map must be the same, and for which values of one format."""
 REST = 64
@@ -51,9 +49,9 @@ def moves_one_way(mixer: Mixer) -> None:
     moves by a map of that number alone, the same at every place, that never falls.
 
     Tried over all values of bf16 and fp16, or over stretches of neighbouring ones where the state
-    is large, and over as many of fp32, for eight of its numbers; NaN stays NaN. Further tokens
-    (normal ones, zeros, one-hots, outliers, and their opposites) are repeated in one format, with
-    fewer values, and a few values are tried at each of 1,100 places. Numbers scaled by others that
+    is large, and over as many of fp32; NaN stays NaN. Further tokens (normal ones, zeros, one-hots,
+    outliers, and their opposites) are repeated in one format, with fewer values, and a few values
+    are tried at each of 1,100 places and at some up to the millionth. Numbers scaled by others that
     stand still before them (a running maximum) are tried with those at rest. Buffers of
     convolutions and token shifts hold the token itself.
     """
@@ -64,13 +62,12 @@ def moves_one_way(mixer: Mixer) -> None:
     others = [-first, *others, *(-token for token in others)]
     for place, (name, half) in enumerate(casts(mixer)):
         dtype = half._like.dtype
-        for size in SIZES.get(name, (1.0,)):
-            _Maps(half, (size * first).to(dtype), MOST, f"{name}, a token of size {size:g}")
+        _Maps(half, first.to(dtype), f"{name}, a token").check(MOST)
         # which way a decay turns, and what the time does, is no matter of formats
         if not place:
             for token in others:
-                _Maps(half, token.to(dtype), MOST // COARSER, f"{name}, another token")
-            _Maps(half, first.to(dtype), 1, f"{name}, a token of size 1", everywhere=True)
+                _Maps(half, token.to(dtype), f"{name}, another token").check(MOST // COARSER)
+            _Maps(half, first.to(dtype), f"{name}, a token").check_places()
 
 
 @torch.no_grad()
@@ -78,152 +75,126 @@ def moves_at(mixer: Mixer, tokens: Mapping[str, Tensor]) -> None:
     """The same at given tokens (1, width) by their names, in one format."""
     name, half = next(casts(mixer))
     for said, token in tokens.items():
-        _Maps(half, token.to(half._like.dtype), MOST // COARSER, f"{name}, token {said}")
+        _Maps(half, token.to(half._like.dtype), f"{name}, token {said}").check(MOST // COARSER)
 
 
 class _Maps:
-    """What one more equal token makes of every value of the recurrent parts of a state; raises
-    LawBroken where a map is not as it should be.
-
-    The values are split into as many ranges as a call has rows; each row goes through its own, and
-    on to the first of the next.
+    """What one more equal token makes of the recurrent parts of a state; raises LawBroken where a
+    map is not as it should be.
     """
 
-    def __init__(
-        self, mixer: Mixer, token: Tensor, most: int, where: str, *, everywhere: bool = False
-    ) -> None:
-        self.mixer = mixer
-        self.where = where
+    def __init__(self, mixer: Mixer, token: Tensor, where: str) -> None:
+        self.mixer, self.token, self.where = mixer, token, where
         self.place = 8 + mixer.mechanism.sizes().get("conv", 0)
         self.state = mixer.init_state(1)
         for t in range(self.place):
             _, self.state = mixer.step(token, self.state, t)
         # a user's own says that all of its state moves so
         buffers = frozenset[str]() if mixer.mechanism.origin else BUFFERS
-        names = [name for name in self.state if name not in buffers]
-        first = [name for name in names if name in mixer.at_rest_first]
-        if first and not everywhere:
-            # the others are of every state that is set, too: they count, but for half
-            few, every = (sum(self.state[name].numel() for name in some) for some in (first, names))
-            self._set(token, first, 2 * most * few // every, most)
-            self._check()
-        self._rest(token, first)
-        self._set(token, [name for name in names if name not in first], most, most)
-        if everywhere:
-            self._check_places()
-        else:
-            self._check()
+        self.parts = {n: x.numel() for n, x in self.state.items() if n not in buffers}
 
-    def _rest(self, token: Tensor, names: list[str]) -> None:
+    def check(self, most: int) -> None:
+        """That no map falls, depends on more than its number, or loses NaN; about so many numbers
+        are set.
+        """
+        fewest = FEWEST if most == MOST else FEWEST // 4
+        every = sum(self.parts.values())
+        first = self.mixer.at_rest_first & self.parts.keys()
+        if first:
+            self._check(first, 2 * most // every, fewest)
+        self._rest(first)
+        self._check(self.parts.keys() - first, most // every, fewest)
+
+    def _rest(self, names: Collection[str]) -> None:
         """Brings these parts to where one more token leaves them as they are."""
         for name in names:
             lowest = torch.finfo(self.state[name].dtype).min
             self.state = self.state | {name: torch.full_like(self.state[name], lowest)}
         for t in range(REST):
-            _, after = self.mixer.step(token, self.state, self.place + t)
+            _, after = self.mixer.step(self.token, self.state, self.place + t)
             if all(torch.equal(after[name], self.state[name]) for name in names):
                 return
             self.state = self.state | {name: after[name] for name in names}
-        raise LawBroken(f"state['{names[0]}'] does not stand still within {REST} equal tokens")
+        raise LawBroken(f"state['{min(names)}'] does not stand still within {REST} equal tokens")
 
-    def _set(self, token: Tensor, names: list[str], numbers: int, most: int) -> None:
-        """From now on these parts are set, to so many numbers in all."""
-        self.names = names
-        self.ends = torch.tensor([self.state[n].numel() for n in names]).cumsum(0).tolist()
-        every = self.ends[-1]
-        self.watched = torch.linspace(0, every - 1, min(every, WATCHED)).long()
-        part = torch.bucketize(self.watched, torch.tensor(self.ends), right=True)
-        self.looked_at = {
-            name: self.watched[part == place] - start
-            for place, (name, start) in enumerate(zip(names, [0, *self.ends[:-1]], strict=True))
-        }
-        fewest = FEWEST if most == MOST else FEWEST // 4
-        values = values_of(self.state[names[0]].dtype, max(fewest, numbers // every))
-        self.rows = min(ROWS, len(values) // 4, max(16, numbers // (4 * every)))
-        self.token = token.expand(self.rows, -1)
-        self.each = -(-len(values) // self.rows)
-        # (each + 1, rows): one column for every row, the last value that of the next column
-        which = torch.arange(self.each + 1)[:, None] + self.each * torch.arange(self.rows)
-        self.values = values[which.clamp_max(len(values) - 1)]
-
-    def _check(self) -> None:
-        """That no map falls, depends on more than its number, or loses NaN."""
-        alike = torch.zeros(self.ends[-1], dtype=torch.long)
-        alone = self._images(alike)
-        self._never_falls(alone)
-        # every number meets every value of a row again, beside other values of the others
-        shifts = 1 + torch.arange(self.ends[-1]) % self.each
-        count = self.each + 1
-        mixed = self._images(shifts)
-        order = (torch.arange(count)[:, None] + shifts[self.watched]) % count
-        beside = alone.gather(0, order[:, None].expand_as(alone))
-        self._same(mixed, beside, "depends on other numbers of the state")
-        lost = self._image(torch.full((self.rows, self.ends[-1]), torch.nan), self.place)
-        self._demand(lost.isnan().all(0), lambda k: "turns NaN into a number")
-
-    def _check_places(self) -> None:
-        """That the map of some values is the same at every later place."""
-        numbers = torch.tensor(PLACED)[:, None].expand(-1, self.ends[-1])
-        self.rows = len(PLACED)
-        self.token = self.token[: self.rows]
-        here = self._image(numbers, self.place)[None]
-        for t in range(self.place + 1, PLACES):
-            there = self._image(numbers, t)[None]
-            self._same(there, here, f"is another one {t - self.place} tokens later")
-
-    def _images(self, shifts: Tensor) -> Tensor:
-        """What one step makes of all values (each + 1, rows, watched), where number k is set to
-        the value that stands so many places further on.
+    def _set(self, names: Collection[str], watched: int) -> int:
+        """From now on these parts are set, and so many of their numbers are looked at. Gives how
+        many they have.
         """
-        count = self.each + 1
-        columns = self.values.T
-        orders = ((i + shifts) % count for i in range(count))
-        return torch.stack([self._image(columns.index_select(1, o), self.place) for o in orders])
+        self.sizes = {name: size for name, size in self.parts.items() if name in names}
+        numbers = sum(self.sizes.values())
+        some = draws(self.where).sample(range(numbers), min(numbers, watched))
+        self.watched = torch.tensor(sorted(some))
+        return numbers
 
-    def _image(self, numbers: Tensor, t: int) -> Tensor:
-        """The same of one state for every row (rows, numbers)."""
-        state = {n: x.expand(self.rows, *x.shape[1:]) for n, x in self.state.items()}
-        start = 0
-        for name, end in zip(self.names, self.ends, strict=True):
-            state[name] = numbers[:, start:end].reshape(state[name].shape).to(state[name].dtype)
-            start = end
+    def _check(self, names: Collection[str], count: int, fewest: int) -> None:
+        numbers = self._set(names, WATCHED)
+        values = values_of(self.state[next(iter(names))].dtype, max(fewest, count))
+        pairs = len(values) - 1
+        rows = min(ROWS, len(values) // 4, max(16, count // 4))
+        # in every row each number has another value, and over all rows every one
+        generator = torch.Generator().manual_seed(draws(self.where).randrange(1 << 30))
+        shifts = torch.randint(pairs, (numbers,), generator=generator)
+        lower, upper = (part.repeat(3) for part in (values[:-1], values[1:]))
+        for start in range(0, pairs, rows):
+            at = torch.arange(start, start + rows)[:, None] + shifts
+            # rows of a matrix product may round differently: each is compared with itself
+            below, above = self._image(lower[at]), self._image(upper[at])
+            fine = below.isnan() | above.isnan() | (order_of(below) <= order_of(above))
+            set_to = (part[at[:, self.watched]] for part in (lower, upper))
+            self._demand(fine, partial(_fall, *set_to, below, above))
+            if start // rows % 2 == 0:
+                # the same values of half of the numbers, beside others of the other half
+                kept = torch.arange(numbers) % 2 == start // rows // 2 % 2
+                beside = self._image(torch.where(kept, lower[at], lower[at.flip(0)]))
+                same = _same(below, beside) | ~kept[self.watched]
+                self._demand(same, lambda *_: "depends on other numbers of the state")
+        lost = self._image(torch.full((rows, numbers), torch.nan))
+        self._demand(lost.isnan(), lambda *_: "turns NaN into a number")
+
+    def check_places(self) -> None:
+        first = self.mixer.at_rest_first & self.parts.keys()
+        self._rest(first)
+        numbers = self._set(self.parts.keys() - first, MOST)
+        given = torch.tensor(PLACED)[:, None].expand(-1, numbers)
+        here = self._image(given)
+        draw = draws("places")
+        # as many between each power of two and the next
+        far = [draw.randint(*FAR) >> draw.randrange(10) for _ in range(24)]
+        for t in (*range(self.place + 1, PLACES), *far):
+            what = f"is another one {t - self.place} tokens later"
+            self._demand(_same(here, self._image(given, t)), lambda *_, what=what: what)
+
+    def _image(self, numbers: Tensor, t: int | None = None) -> Tensor:
+        """What a step makes of those that are watched (rows, watched), where all that are set are
+        these (rows, numbers).
+        """
+        rows = len(numbers)
         # in memory of their own, for a step that writes into them
-        given = {n: x if n in self.names else x.clone() for n, x in state.items()}
-        _, after = self.mixer.step(self.token, given, t)
-        found = [after[name].flatten(1)[:, some] for name, some in self.looked_at.items()]
-        return torch.cat(found, 1)
+        given = {n: x.expand(rows, *x.shape[1:]).clone() for n, x in self.state.items()}
+        for name, part in zip(self.sizes, numbers.split([*self.sizes.values()], 1), strict=True):
+            given[name].copy_(part.reshape(given[name].shape))
+        token = self.token.expand(rows, -1)
+        _, after = self.mixer.step(token, given, self.place if t is None else t)
+        return torch.cat([after[name].flatten(1) for name in self.sizes], 1)[:, self.watched]
 
-    def _never_falls(self, images: Tensor) -> None:
-        keys = order_of(images)
-        # NaN is left out: what lies below it still bounds what lies above
-        known = torch.where(images.isnan(), torch.iinfo(keys.dtype).min, keys)
-        fine = images[1:].isnan() | (keys[1:] >= known.cummax(0).values[:-1])
-        self._demand(fine.flatten(0, 1).all(0), lambda k: self._fall(fine[..., k], images[..., k]))
-
-    def _fall(self, fine: Tensor, image: Tensor) -> str:
-        place, row = (~fine).nonzero()[0].tolist()
-        below, above = self.values[place : place + 2, row].tolist()
-        return (
-            f"falls: {above:.9g} goes to {image[place + 1, row].item():.9g}, and {below:.9g} or"
-            " less goes higher"
-        )
-
-    def _same(self, one: Tensor, other: Tensor, what: str) -> None:
-        same = (order_of(one) == order_of(other)) | (one.isnan() & other.isnan())
-        self._demand(same.flatten(0, 1).all(0), lambda k: what)
-
-    def _demand(self, fine: Tensor, what: Callable[[int], str]) -> None:
-        """Raises LawBroken that names the first watched number that is not fine."""
+    def _demand(self, fine: Tensor, what: Callable[[int, int], str]) -> None:
+        """Raises LawBroken that names the first number (of any row) that is not fine."""
         if fine.all():
             return
-        place = int((~fine).nonzero()[0])
-        wrong = int(self.watched[place])
-        part = next(i for i, end in enumerate(self.ends) if wrong < end)
-        number = wrong - (self.ends[part - 1] if part else 0)
-        raise LawBroken(
-            f"{self.where} repeated: the map of number {number} of state['{self.names[part]}']"
-            f" {what(place)}"
-        )
+        row, wrong = (~fine).nonzero()[0].tolist()
+        every = [f"{i} of state['{n}']" for n, size in self.sizes.items() for i in range(size)]
+        number = every[int(self.watched[wrong])]
+        raise LawBroken(f"{self.where} repeated: the map of number {number} {what(row, wrong)}")
+
+
+def _fall(low: Tensor, high: Tensor, below: Tensor, above: Tensor, row: int, number: int) -> str:
+    small, large, less, more = (x[row, number].item() for x in (low, high, below, above))
+    return f"falls: {large:.9g} goes to {more:.9g}, and {small:.9g} to {less:.9g}"
+
+
+def _same(one: Tensor, other: Tensor) -> Tensor:
+    return (order_of(one) == order_of(other)) | (one.isnan() & other.isnan())
 
 
 _NARROW = {2: torch.int16, 4: torch.int32, 8: torch.int64}

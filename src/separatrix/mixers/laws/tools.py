@@ -9,9 +9,11 @@ import multiprocessing
 import os
 import pickle
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import safetensors.torch
@@ -121,7 +123,9 @@ def vocabulary(mixer: Mixer, draw: random.Random) -> dict[str, Tensor]:
     axes = torch.eye(mixer.width, dtype=first.dtype)
     hot = draw.randrange(mixer.width)
     hots = {f"e{i % mixer.width}": axes[i % mixer.width] for i in (hot, hot + 1)}
-    return {"a": first, "b": second, "c": third, "A": outlier, "0": 0 * first} | hots
+    normal = {"a": first, "b": second, "c": third, "A": outlier}
+    scaled = {"-a": -first, "30a": 30 * first, "a/100": first / 100}
+    return normal | scaled | {"0": 0 * first, "1": torch.ones_like(first)} | hots
 
 
 def moved(state: State) -> State:
@@ -154,12 +158,6 @@ def stream_and_keep(
     return torch.stack(outputs, 1), states
 
 
-def streamed(mixer: Mixer, x: Tensor) -> Callable[[Tensor], Tensor]:
-    """The outputs of `step` for the first tokens of x, streamed once."""
-    steps, _ = stream(mixer, x)
-    return lambda part: steps[:, : part.shape[1]]
-
-
 def agree(
     mixer: Mixer,
     x: Tensor,
@@ -181,8 +179,60 @@ def agree(
         all_close(slopes, by_name, f"{where}, {first} and {name}".removeprefix(", "))
 
 
+@dataclass(kw_only=True)
+class Near:
+    """Outputs (batch, tokens, width) that others are compared with, token by token. They may differ
+    by rounding, and by a little more than what changes of the inputs by one part in 1 / `jitter`
+    make of them, as where a choice between equal scores tips over, or a number near 0 divides. That
+    is asked only where rounding does not do.
+    """
+
+    run: Callable[[Tensor], Tensor]
+    x: Tensor
+    y: Tensor
+    tolerance: float
+    jitter: float
+    amplified: float
+    of_token: bool = False
+    """Whether rounding is measured at each token's largest output, not at the sequence's."""
+
+    @cached_property
+    def allowed(self) -> Tensor:
+        """What rounding leaves of each token (batch, tokens, 1)."""
+        size = self.y.detach().double().abs().amax(-1, keepdim=True)
+        return self.tolerance * (size if self.of_token else size.amax(1, True).expand_as(size))
+
+    @cached_property
+    @torch.no_grad()
+    def moved(self) -> Tensor:
+        """How far each token's outputs move (batch, tokens, 1)."""
+        # four changes in one pass
+        x = self.x.repeat(4, 1, 1)
+        noise = self.jitter * x.abs().mean() * normal(*x.shape, seed=0)
+        changed = self.run(x + noise.to(x.dtype)).double()
+        gaps = (changed - self.y.repeat(4, 1, 1)).abs().amax(-1, keepdim=True)
+        return gaps.unflatten(0, (4, -1)).amax(0)
+
+    def steady(self) -> Tensor:
+        """1 at tokens that such changes move by no more than rounding, 0 at others."""
+        return (self.moved <= self.allowed).to(self.y.dtype)
+
+    def excess(self, y: Tensor, rows: Sequence[int] | None = None, start: int = 0) -> float:
+        """By how much outputs of some rows, from a token on, differ more than they may; infinity
+        where there is NaN.
+        """
+        rows = range(len(self.y)) if rows is None else rows
+        here = (list(rows), slice(start, start + y.shape[1]))
+        gap = (y.detach().double() - self.y[here]).abs()
+        allowed = self.allowed[here]
+        if (gap <= allowed).all():
+            return 0.0
+        over = gap - allowed - self.amplified * self.moved[here]
+        return float("inf") if over.isnan().any() else max(0.0, over.max().item())
+
+
 ROUNDING = 1e-12
-ULPS = 4
+ULPS = 4.0
 """A change of the future may move earlier outputs by so much of their token's largest, or so many
 roundings of the format, or of the inputs: what a transform over the whole sequence rounds.
 """
@@ -202,26 +252,26 @@ def keeps_past(
     """
     eps = torch.finfo(x.dtype).eps
     cuts = [cut for cut in cuts if cut < x.shape[1]]
-    pairs = []
     for start in range(0, len(cuts), ROWS):
         some = cuts[start : start + ROWS]
         changed = [torch.cat([x[:, :cut], other[:, cut:]], 1) for cut in some]
         # rows of one call are compared: products may round by the batch
         y, *found = forward(torch.cat([x, *changed])).split(1)
-        pairs += [(cut, y, z) for cut, z in zip(some, found, strict=True)]
-    for cut, y, z in pairs:
-        gap = (y[:, :cut] - z[:, :cut]).double().abs().amax((0, 2))
-        # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
-        fine = not (y.isfinite().all() and z.isfinite().all())
         # of the token, not of all: sums over tokens grow, and would hide what the first ones see
-        scale = torch.cat([y, z])[:, :cut].double().abs().amax((0, 2))
-        if fine or (gap <= max(ROUNDING, ULPS * eps) * scale).all():
-            continue
-        # a quotient of two numbers near 0 magnifies what a product rounds otherwise
-        noise = normal(ROWS, *x.shape[1:], seed=cut).to(x.dtype)
-        by_rounding = (forward(x * (1 + eps * noise)) - y).double().abs().amax((0, 2))
-        change = f"changing the tokens from {cut} on moves outputs of forward before them"
-        demand((gap <= ULPS * by_rounding[:cut]).all(), f"{where(cut)}{change}, by {gap.max():.3g}")
+        near = Near(
+            run=forward,
+            x=x,
+            y=y,
+            tolerance=max(ROUNDING, ULPS * eps),
+            jitter=eps,
+            amplified=ULPS,
+            of_token=True,
+        )
+        for cut, z in zip(some, found, strict=True):
+            # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
+            gap = near.excess(z[:, :cut]) if y.isfinite().all() and z.isfinite().all() else 0
+            change = f"changing the tokens from {cut} on moves outputs of forward before them"
+            demand(gap == 0, f"{where(cut)}{change}, by {gap:.3g} more than rounding")
 
 
 def keeps_past_in_all(
@@ -267,9 +317,9 @@ def all_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor], what: str) -> No
         close(a[name], b[name], f"{what}: the gradients by {name}", scale)
 
 
-def largest(tensors: object) -> float:
+def largest(tensors: Iterable[Tensor]) -> float:
     """The largest absolute value in some tensors; 0 for none, NaN where one is NaN."""
-    found = [t.detach().abs().max() for t in tensors if t.numel()]  # type: ignore[attr-defined]
+    found = [t.detach().abs().max() for t in tensors if t.numel()]
     return torch.stack(found).max().item() if found else 0.0
 
 
@@ -295,17 +345,24 @@ def gradients(mixer: Mixer, x: Tensor, outputs: Sequence[Tensor]) -> dict[str, T
     return dict(zip(wanted, found, strict=True))
 
 
-def run(mixer: Mixer, x: Tensor, weights: float | Tensor = 1.0) -> tuple[Tensor, dict[str, Tensor]]:
-    """Outputs and the gradients of them times weights."""
-    x = x.detach().requires_grad_()
-    y = mixer(x)
+def run(
+    mixer: Mixer,
+    x: Tensor,
+    weights: float | Tensor = 1.0,
+    form: Callable[[Mixer, Tensor], Tensor] = Mixer.__call__,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Outputs of a form of a mixer, and the gradients of them times weights."""
+    x = x.detach().clone().requires_grad_()
+    y = form(mixer, x)
     return y.detach(), gradients(mixer, x, [weights * y])
+
+
+def steps(mixer: Mixer, x: Tensor) -> Tensor:
+    return stream(mixer, x)[0]
 
 
 PATIENCE = 300.0
 """Seconds after which the other process is given up."""
-POSSIBLE = hasattr(os, "fork")
-"""Elsewhere (Windows) the call is made in this process, which sees fewer stores."""
 
 
 def streamed_elsewhere(
@@ -319,7 +376,8 @@ def streamed_elsewhere(
         outputs, states = stream_and_keep(copy.deepcopy(mixer), x, cuts)
         return outputs, {cut: moved(state) for cut, state in states.items()}
 
-    if not POSSIBLE:
+    # on Windows the call is made in this process, which sees fewer stores
+    if not hasattr(os, "fork"):
         return call()
     context = multiprocessing.get_context("fork")
     end, start = context.Pipe(duplex=False)

@@ -91,7 +91,6 @@ class _Backward(torch.autograd.Function):
 def _gradients(
     function: Callable[..., Any], wanted: Sequence[bool], grads: Any, tensors: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """By those of the tensors that are wanted."""
     with torch.enable_grad():
         inputs = [x.detach().requires_grad_(need) for x, need in zip(tensors, wanted, strict=True)]
         return torch.autograd.grad(

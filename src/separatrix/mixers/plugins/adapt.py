@@ -172,7 +172,6 @@ class Adapted(nn.Module):
         self._learnt = learnt
 
     def _filled(self, state: State, t: int) -> Any:
-        """A cache object as t tokens leave it, holding `state`."""
         if t == 0:
             return self._cache()
         known, marks = self._learnt[min(t, _LEARNT) - 1]

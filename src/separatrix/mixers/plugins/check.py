@@ -226,7 +226,6 @@ def _on_prompts(layers: Mapping[str, tuple[Mixer, Fed]]) -> None:
 
 
 def _tried(what: str, call: Callable[[], Found]) -> tuple[Found | None, str]:
-    """What the call returns, and what went wrong."""
     try:
         return call(), ""
     except Exception as error:
@@ -234,7 +233,6 @@ def _tried(what: str, call: Callable[[], Found]) -> tuple[Found | None, str]:
 
 
 def _long(results: Sequence[LawResult]) -> str:
-    """What took more than laws should."""
     total = sum(result.seconds for result in results)
     most = max(results, key=lambda result: result.seconds)
     return (

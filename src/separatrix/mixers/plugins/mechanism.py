@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, count
 from math import prod
 from typing import Any, ClassVar
@@ -27,13 +27,11 @@ from separatrix.stacks.mechanisms.base import Reach, integer
 
 DEFAULT_WIDTH = 256
 HORIZON = 256
-"""Tokens over which an undeclared cache is measured; one that no longer grows in the second half
-is taken to stay.
+"""Tokens over which a cache is measured, or compared with what is declared; one that no longer
+grows in the second half is taken to stay.
 """
 FAR = 1 << 62
 """Tokens by which a cache that stops growing has stopped."""
-COMPARED = HORIZON
-"""Tokens over which a declaration is compared with the state before anything is claimed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +81,6 @@ class OwnMechanism(Mechanism):
         return module
 
     def _own_sizes(self) -> dict[str, Any]:
-        """Those that the module takes."""
         return {n: v for n, v in self.sizes().items() if n not in ("format", "positions")}
 
     def declared(self, t: int) -> int:
@@ -100,7 +97,7 @@ class OwnMechanism(Mechanism):
         state that nobody declared.
         """
         if not self.declares:
-            found = largest_numbers(self)
+            found = probe(self).largest
             if found[HORIZON] != found[HORIZON // 2]:
                 raise SizeError(
                     f"{self.name}: its state still grows after {HORIZON // 2} tokens; give"
@@ -110,7 +107,7 @@ class OwnMechanism(Mechanism):
                 )
             return found[min(t, HORIZON)]
         # raises where the state outgrows the declaration
-        probe(self).shapes(COMPARED)
+        probe(self).shapes(HORIZON)
         if self.declared(t) > self.declared(2 * t):
             raise SizeError(
                 f"{self.name}: cache_numbers declares less for t={2 * t} than for t={t}; a cache"
@@ -210,6 +207,11 @@ class Probe:
         self._measure(t)
         return self._measured[t]
 
+    @cached_property
+    def largest(self) -> list[int]:
+        """The most numbers held after at most 0, 1, ..., HORIZON tokens."""
+        return [*accumulate((_numbers(self.shapes(t)) for t in range(HORIZON + 1)), max)]
+
     def _measure(self, t: int) -> None:
         while len(self._measured) <= t:
             try:
@@ -273,13 +275,6 @@ def probe(mechanism: OwnMechanism) -> Probe:
     return Probe(mechanism)
 
 
-@lru_cache(maxsize=256)
-def largest_numbers(mechanism: OwnMechanism) -> tuple[int, ...]:
-    """The most numbers held after at most 0, 1, ..., HORIZON tokens."""
-    every = (_numbers(probe(mechanism).shapes(t)) for t in range(HORIZON + 1))
-    return tuple(accumulate(every, max))
-
-
 class OwnMixer(Mixer):
     """A registered module as a mixer. States are stored in the format of the parameters, whatever
     `step` returns them in. The module has `forward(x)` (b, t, w) -> (b, t, w), `init_state(batch)`
@@ -298,7 +293,6 @@ class OwnMixer(Mixer):
                 f" write {mechanism.name}(width={width})"
             )
         self.module = mechanism.build()
-        self.chooses = bool(getattr(self.module, "chooses", False))
         if next(self._floats(), None) is None:
             # without numbers of its own the module has no format and device to follow
             self.register_buffer("like", torch.zeros(()), persistent=False)
