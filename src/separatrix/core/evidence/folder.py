@@ -34,7 +34,7 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         temporary = None
     except OSError as error:
         raise OutputError(
-            f"{path}: cannot be written: {error.strerror or error}; choose another place with --out"
+            f"{path}: cannot be written: {error.strerror or error}; choose another place"
         ) from None
     finally:
         if temporary is not None and os.path.exists(temporary):
@@ -77,9 +77,7 @@ def new_folder(out: Path) -> Generator[Path, None, None]:
     except OSError as error:
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "a file stands where a folder is needed" if in_the_way else error.strerror or error
-        raise OutputError(
-            f"{out}: cannot be written: {reason}; choose another place with --out"
-        ) from None
+        raise OutputError(f"{out}: cannot be written: {reason}; choose another place") from None
     finally:
         if made is not None:
             shutil.rmtree(made, ignore_errors=True)

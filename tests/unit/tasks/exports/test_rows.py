@@ -276,7 +276,7 @@ def test_an_output_that_exists(tmp_path: Path, kind: str) -> None:
 
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match=r"a: cannot be .*a file .* --out"):
+    with pytest.raises(OutputError, match=r"a: cannot be .*a file"):
         write(tmp_path / "file" / "a")
 
 
@@ -325,7 +325,7 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match=r"a: .*No space left.* --out"):
+    with pytest.raises(OutputError, match=r"a: .*No space left"):
         write(tmp_path / "a", format=format)
     assert list(tmp_path.iterdir()) == []
 
