@@ -197,6 +197,19 @@ def test_the_weights_are_those_of_transformers(name: str) -> None:
     assert found.total == _built(model)
 
 
+def test_weights_of_a_class_that_writes_no_text_by_itself() -> None:
+    """Step-3.5: its gates of heads among them; its head stands in a class of images."""
+    from transformers.models.step3p7 import modeling_step3p7
+
+    config = tiny("step3p5")
+    stated = json.loads(config.to_json_string(use_diff=False))
+    found = from_config({key: stated[key] for key in stated if key != "dtype"}).weights
+    assert found is not None
+    with torch.device("meta"):
+        model = modeling_step3p7.Step3p7TextModel(config)
+    assert found.total - found.head == _built(model)
+
+
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
     "their width": ("moe_intermediate_size",),

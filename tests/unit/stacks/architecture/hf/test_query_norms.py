@@ -100,6 +100,16 @@ def test_muse_glimmer_norms_without_weights_and_rotates_where_it_slides(
     assert all(own["bounded"] and own["gate"] == "sigmoid" for own in sizes)
 
 
+@pytest.mark.parametrize(
+    ("kind", "gate"), [("afmoe", "sigmoid"), ("step3p5", "head"), ("llama", "none")]
+)
+def test_gates_that_classes_have_whatever_files_say(kind: str, gate: str) -> None:
+    stack = {"model_type": kind, "num_hidden_layers": 2, "sliding_window": 8}
+    kinds = {"layer_types": ["sliding_attention", "full_attention"]}
+    layers = from_config(SMALL | GROUPED | stack | kinds).layers
+    assert [part.sizes()["gate"] for (part,) in layers] == [gate, gate]
+
+
 @pytest.mark.parametrize("name", ["qwen3-8b", "lfm2-1.2b"])
 def test_a_start_token_whose_key_is_one_pair_does_not_survive_the_norm(name: str) -> None:
     """All dimensions turn, so the token that takes the weight of a missing offset would have a key
