@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import frexp, prod
 from typing import Any
@@ -356,9 +356,8 @@ def _behind(fields: Fields, row: Row, layers: int, width: int) -> tuple[int, tup
     sparse = _sparse(fields, layers, row.experts) if behind and some else []
     if len(sparse) > behind:
         raise fields.error("experts are in more layers than there are")
-    dense = range(behind if of.both else behind - len(sparse))
-    if not of.both and not of.layers:
-        dense = [i for i in range(layers) if i not in {*sparse}]
+    gone = set[int]() if of.both else {*sparse}
+    dense = [i for i in range(layers) if i not in gone][: behind - len(gone)]
     every = sum(each * own * times for (own,), times in _alike(fields, dense, of.dense).items())
     # experts of a narrower latent, and the maps there and back
     latent = fields.optional_size(*_LATENT)
@@ -412,8 +411,7 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     """
     try:
         fields = _opened(fields, architecture, row)
-        unlike = any("each(" in size for size in astuple(row.mlps) if isinstance(size, str))
-        layers = range(len(architecture) if unlike else 1)
+        layers = range(len(architecture) if "each(" in repr(row.mlps) else 1)
         least = min(_least(replace(fields, layer=i), row) for i in layers)
     except ConfigError:
         # of a field that nothing else is read from: a width is assumed, the card is there

@@ -135,7 +135,8 @@ def test_sizes_of_single_layers() -> None:
     )
     assert sizes_of(MINIMAX_M3).layers[2] == sizes_of(MINIMAX_M3_FLAT).layers[1] == (blocks,)
     window, sparse, heavy = (layer[0] for layer in sizes_of(DEEPSEEK_V4).layers[:3])
-    assert window == Window(heads=6, kv_heads=1, head_dim=20, size=11, shared=True, **BF16)
+    only = {"kv_heads": 1, "size": 11, "shared": True, "sink": True}
+    assert window == Window(heads=6, head_dim=20, **only, **BF16)
     assert sparse == Compressed(
         heads=6,
         head_dim=20,
@@ -150,7 +151,8 @@ def test_sizes_of_single_layers() -> None:
     assert heavy == Compressed(heads=6, head_dim=20, ratio=128, size=11, **BF16)
     full, own = (layer[0] for layer in sizes_of(MIMO).layers[:2])
     assert full == Full(heads=6, kv_heads=3, head_dim=20, value_dim=12, **BF16)
-    assert own == Window(heads=8, kv_heads=4, head_dim=22, value_dim=14, size=11, **BF16)
+    wide = {"head_dim": 22, "value_dim": 14, "sink": True}
+    assert own == Window(heads=8, kv_heads=4, size=11, **wide, **BF16)
     assert sizes_of(STEP).layers[1] == (Window(heads=9, kv_heads=3, head_dim=20, size=11, **BF16),)
     assert sizes_of(GEMMA4).layers[1] == (Full(heads=6, kv_heads=2, head_dim=28, **BF16),)
     assert sizes_of(GPT2).layers[0] == (

@@ -101,13 +101,15 @@ def test_muse_glimmer_norms_without_weights_and_rotates_where_it_slides(
 
 
 @pytest.mark.parametrize(
-    ("kind", "gate"), [("afmoe", "sigmoid"), ("step3p5", "head"), ("llama", "none")]
+    ("kind", "gate", "sink"),
+    [("afmoe", "sigmoid", False), ("step3p5", "head", False), ("gpt_oss", "none", True)],
 )
-def test_gates_that_classes_have_whatever_files_say(kind: str, gate: str) -> None:
+def test_gates_and_sinks_that_classes_have(kind: str, gate: str, sink: bool) -> None:
     stack = {"model_type": kind, "num_hidden_layers": 2, "sliding_window": 8}
     kinds = {"layer_types": ["sliding_attention", "full_attention"]}
     layers = from_config(SMALL | GROUPED | stack | kinds).layers
-    assert [part.sizes()["gate"] for (part,) in layers] == [gate, gate]
+    found = [(part.sizes()["gate"], part.sizes()["sink"]) for (part,) in layers]
+    assert found == [(gate, sink)] * 2
 
 
 @pytest.mark.parametrize("name", ["qwen3-8b", "lfm2-1.2b"])
