@@ -334,7 +334,7 @@ def test_what_contradicts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     monkeypatch.setattr("separatrix.theory.fails.i_bounded_caches.counted", turned)
-    monkeypatch.setattr(TheoremI, "_least", lambda *_: None)
+    monkeypatch.setattr(TheoremI, "_least", lambda *_, **__: None)
     small, large = (
         Said(Architecture.parse(f"linear @ heads=1, head_dim={d}, p2"), parse_task("equality:n=8"))
         for d in (1, 8)

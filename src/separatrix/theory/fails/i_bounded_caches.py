@@ -52,9 +52,10 @@ class TheoremI(Theorem):
         """The task, or else a smaller one, whose prefixes its caches cannot tell apart, as this one
         has to: caches may have grown again since. None where there is none.
         """
-        count = task.prefix_classes()
-        if count is None or count.exceeds_bits(architecture.cache_bits(task.prefix_length)):
-            return task if count else None
+        if task.prefix_classes() is None:
+            return None
+        if counted(task).compare_bits(architecture.cache_bits(task.prefix_length)).positive:
+            return task
         own = task.sizes()[task.family().grows]
         found = (self._least(architecture, task, own, alone=alone) for alone in (False, True))
         return next((one for one in found if one is not None), None)
