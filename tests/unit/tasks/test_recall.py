@@ -198,7 +198,10 @@ def test_what_is_written_first_is_no_shortcut_where_keys_are_written_once(form: 
     """It is the answer: as a rule "that does not solve the task" it made the level 1."""
     task = parse_task(f"recall:n=8,K=16,V=4,form={form}")
     assert task.shortcuts == ()
-    assert parse_task("recall:n=16,K=12,V=4,form=last").shortcuts == ("first writes",)
+    assert parse_task("recall:n=16,K=12,V=4,form=last").shortcuts == (
+        "first writes",
+        "most writes",
+    )
 
 
 def test_the_level_of_recall_leaves_room_for_the_task() -> None:
