@@ -169,9 +169,7 @@ class GarbageInSomeChannels(Sums):
 
 
 class GarbageWhereItChooses(Sums):
-    """Every fourth token has another sign in float32, in both forms, said to be a choice."""
-
-    chooses = True
+    """Every fourth token has another sign in float32, in both forms, as if a choice tipped over."""
 
     def _garbled(self, y: Tensor, place: Tensor) -> Tensor:
         return torch.where(place % 4 == 3, -y, y) if y.dtype == torch.float32 else y

@@ -124,9 +124,7 @@ class WrongStepWhereItChooses(Chooses):
 
 
 class GarbageAtOneInTwelve(Sums):
-    """Another sign in float32, in both forms, said to be a choice."""
-
-    chooses = True
+    """Another sign in float32, in both forms."""
 
     def _garbled(self, y: Tensor, place: Tensor) -> Tensor:
         return torch.where(place % 12 == 3, -y, y) if y.dtype == torch.float32 else y

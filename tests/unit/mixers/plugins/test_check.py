@@ -378,7 +378,7 @@ def test_float32_chooses_as_float64_does(name: str, sizes: dict[str, int]) -> No
 
 
 def test_a_choice_by_sums_of_float32_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, _ = find("nsa")
+    made: Any = find("nsa")[0]
     right = type(made)._scores_of_blocks
 
     def rounded(self: Any, shares: Any, blocks: int) -> Any:
