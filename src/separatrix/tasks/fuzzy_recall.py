@@ -77,6 +77,12 @@ class FuzzyRecall(Task):
     a: int = size(1, _LONGEST, default=3, told="longest key")
     b: int = size(1, _LONGEST, default=3, told="longest value")
 
+    def drawn_from(self, size: str) -> int:
+        """From so long a key on there are n of them."""
+        lengths = range(1, _LONGEST) if size == "a" and self.K > 1 else ()
+        keys = itertools.accumulate(self.K**length for length in lengths)
+        return next((a for a, number in enumerate(keys, 1) if number >= self.n), len(lengths))
+
     @property
     def strings(self) -> list[int]:
         """How many there are of 1, ..., a ids of keys."""

@@ -203,6 +203,9 @@ class KHop(Composition, Task):
     V: int = size(2, MOST_LETTERS, told="letters")
     k: int = size(1, MOST_HOPS, told="hops")
 
+    def drawn_from(self, size: str) -> int:
+        return 4 if size == "V" and self.shift == PLAIN else 0
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.shift == PLAIN:

@@ -7,8 +7,17 @@ from typing import Any, ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import SAME, size
-from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns, ranges
+from separatrix.tasks.base.described import SAME, require, size
+from separatrix.tasks.base.layout import (
+    LARGEST_SIZE,
+    Facts,
+    Growth,
+    Layout,
+    Part,
+    Table,
+    TwoRuns,
+    ranges,
+)
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
@@ -109,6 +118,11 @@ class Eva(Lookup):
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
     V: int = size(2, default=SAME)
+
+    def __post_init__(self) -> None:
+        if self.V is SAME:
+            require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        super().__post_init__()
 
     def layout(self) -> Layout:
         """Values and arguments share their ids. V = n stays so; any other V stays."""

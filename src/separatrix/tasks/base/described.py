@@ -138,10 +138,6 @@ class _Size(NamedTuple):
     told: str
     words: tuple[str, ...] = ()
 
-    @property
-    def depends(self) -> bool:
-        return callable(self.least) or callable(self.most)
-
     def usage(self, own: Field[Any]) -> str:
         """How texts give it: "noise (slots)", "N (ids of noise, default 16)"."""
         default = "n" if own.default is SAME else own.default
@@ -297,10 +293,11 @@ class Described(ABC):
         for name, one in declared.items():
             if one.words:
                 self._known(name, getattr(self, name), one.words)
-            elif getattr(self, name) is SAME:
+            elif getattr(self, name) is getattr(type(self), name, MISSING) is SAME:
                 object.__setattr__(self, name, vars(self)["n"])
         whole = all(type(getattr(self, name)) is int for name in numbers)
-        for name, one in sorted(numbers.items(), key=lambda each: each[1].depends):
+        # bounds that are functions come last
+        for name, one in sorted(numbers.items(), key=lambda each: any(map(callable, each[1][:2]))):
             low, high = (end(self) if callable(end) else end for end in (one.least, one.most))
             drawn = self.drawn_from(name) if whole else 0
             require(self.name, name, getattr(self, name), low, high, drawn=drawn)
