@@ -68,7 +68,7 @@ CASE = Case(
     instances=instances,
     bad=[
         ("fuzzy-recall:n=4,K=4", "size V is missing"),
-        ("fuzzy-recall:n=15,K=2,V=2,a=3", "n is 15; there are 14 keys of up to a=3 of K=2 ids"),
+        ("fuzzy-recall:n=15,K=2,V=2,a=3", "n is 15; it must be an integer from 2 to 14"),
         ("fuzzy-recall:n=4,K=4,V=2,a=9", "a is 9; it must be an integer from 1 to 8"),
         ("fuzzy-recall:n=4,K=1,V=2", "K is 1; it must be an integer from 2"),
     ],
