@@ -58,7 +58,9 @@ class _Timed(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        self.check()
+        # `no_grad` ends with such a call, and has to end
+        if func is not torch._C._set_grad_enabled:
+            self.check()
         return func(*args, **(kwargs or {}))
 
 

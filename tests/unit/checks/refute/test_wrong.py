@@ -152,9 +152,11 @@ def test_time_ends_while_an_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -
 def test_time_ends_while_a_model_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes at each look at the clock: a model of many layers takes more."""
     monkeypatch.setattr(record, "monotonic", count(1.0).__next__)
-    found = refute(Architecture.parse("full*48"), TASK, budget=9)
-    assert isinstance(found, NotFound)
-    assert found.tried == 0
+    for budget in range(1, 40):
+        found = refute(Architecture.parse("full*48"), TASK, budget=budget)
+        assert isinstance(found, NotFound)
+        assert found.tried == 0
+        assert torch.is_grad_enabled()
 
 
 def test_what_is_looked_for() -> None:
