@@ -53,7 +53,7 @@ CASE = Case(
         ("neighbour:n=8,d=2,V=2", "d is 2; it must be an integer from 9 to 40"),
         ("neighbour:n=8,d=41,V=2", "d is 41"),
         ("neighbour:n=8,d=4,V=1", "V is 1; it must be an integer from 2"),
-        ("neighbour:n=3,d=4,V=4", "n is 3; it must be an integer from 4"),
+        ("neighbour:n=3,d=4,V=4", "V is 4; it must be an integer from 2 to 3"),
         ("neighbour:n=8,d=4,V=2,shift=zipf", "unknown shift of neighbour"),
     ],
 )

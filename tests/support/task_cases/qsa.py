@@ -57,7 +57,7 @@ CASE = Case(
         ("qsa:n=8,q=2,V=2,sets=0", "sets is 0"),
         (
             "qsa:n=8,q=2,V=2,shift=average",
-            "V with shift=average is 2; it must be an integer from 3",
+            "V is 2; it must be an integer from 3",
         ),
         ("qsa:n=8,q=2,V=2,shift=mean", "unknown shift of qsa"),
     ],
