@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from uuid import uuid4
 
@@ -152,6 +153,23 @@ class Database:
                 " put it back with its -wal file, and the same command goes on"
             )
 
+    def _check_names(self) -> None:
+        """Raises StoreError where the file has a second name (a hard link): SQLite finds its log by
+        the name alone, and whoever writes under two names loses results.
+        """
+        if self.file.stat().st_nlink == 1:
+            return
+        for left in self.file.parent.glob(f".{escape(self.file.name)}.????????"):
+            # of a `make` that was killed
+            with suppress(OSError):
+                if left.samefile(self.file):
+                    left.unlink()
+        if self.file.stat().st_nlink > 1:
+            raise StoreError(
+                f"{self.path}: the store has a second name, and who writes under two loses results;"
+                f" `find -samefile {self.file}` says where. Remove the one without a -wal file"
+            )
+
     def _begin(self) -> None:
         connection = self._connection
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -167,6 +185,7 @@ class Database:
         if not self.writing:
             connection.execute("PRAGMA query_only = ON")
             return
+        self._check_names()
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchone()
         if self.file.stat().st_size <= LOOKED_OVER:

@@ -8,6 +8,7 @@ import fcntl
 import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -17,27 +18,32 @@ _held: dict[Path, int] = {}
 
 
 def hold(path: Path) -> None:
-    """Locks a file until `let_go`, or until this process is gone, however that comes; again is
-    harmless. Raises OSError where the file cannot be made or locked.
+    """Locks a file until `let_go`, or until this process is gone, however that comes; again makes
+    one anew that was removed. Raises OSError where the file cannot be made or locked.
     """
-    if path not in _held:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BaseException:
-            os.close(file)
-            raise
-        _held[path] = file
+    if path in _held and is_held(path):
+        return
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(file)
+        raise
+    if path in _held:
+        os.close(_held[path])
+    _held[path] = file
 
 
 def is_held(path: Path) -> bool:
     """Whether a living process, this one included, has locked it. Raises OSError."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        # not to wait for whoever writes into a pipe
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # a shared lock: NFS gives no other for a file that was opened to be read
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
@@ -46,10 +52,20 @@ def is_held(path: Path) -> bool:
 
 
 def let_go(path: Path) -> None:
-    """Removes a file that nobody else holds."""
-    path.unlink(missing_ok=True)
+    """Unlocks a file that nobody else holds, and removes it; one that stays is not held."""
+    with suppress(OSError):
+        path.unlink()
     if path in _held:
         os.close(_held.pop(path))
+
+
+def _leave_to_parent() -> None:
+    """A forked copy of this process has its locked files open, too, and may outlive it."""
+    while _held:
+        os.close(_held.popitem()[1])
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class Stopping:

@@ -12,6 +12,8 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from socket import gethostname
 from sqlite3 import Connection
@@ -69,6 +71,9 @@ class Store(Reading):
             for name in sorted(self._names):
                 self.release(name)
         finally:
+            # what could not be given back is free all the same: nobody holds it any more
+            for name in self._names:
+                let_go(self._lock(name))
             self._database.close()
 
     def __enter__(self) -> Self:
@@ -138,8 +143,15 @@ class Store(Reading):
         """
         begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
-            self._names.add(owner)
-            hold(self._lock(owner))
+            lock = self._lock(owner)
+            hold(lock)
+            if owner not in self._names:
+                self._names.add(owner)
+                # what killed processes have left that held no run
+                for one in lock.parent.glob(escape(lock.name[:-16]) + 16 * "[0-9a-f]"):
+                    with suppress(OSError):
+                        if not (one.stat().st_size or is_held(one)):
+                            let_go(one)
             for one in self.owners():
                 if not is_held(self._lock(one)):
                     self._free(connection, one)

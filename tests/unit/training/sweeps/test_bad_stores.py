@@ -331,6 +331,23 @@ def test_a_link_to_a_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [file.name for file in folder.iterdir()] == ["link.db"]
 
 
+def test_a_store_with_two_names(path: Path) -> None:
+    """Of 60 results that two processes wrote so, 27 were lost."""
+    other = path.with_name("other.db")
+    # as a process leaves it that is killed while it makes a store
+    half_made = path.with_name(f".{path.name}.0123abcd")
+    for link in (other, half_made):
+        link.hardlink_to(path)
+    for name in (path, other):
+        with pytest.raises(StoreError, match="second name"):
+            Store.open(name)
+        assert Store.read(name).counts() == {"waiting": 1, "done": 1}
+    assert not half_made.exists()
+    other.unlink()
+    half_made.hardlink_to(path)
+    Store.open(path).close()
+
+
 def test_where_no_file_can_be_locked_nothing_is_claimed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from support.toy_runs import checkpoint, free, outcome, pack, run, update
 
 from separatrix.core.errors import ClaimLost, StoreError, UnknownNameError
 from separatrix.training.packs import Metric, Pack
-from separatrix.training.sweeps.processes import let_go
+from separatrix.training.sweeps.processes import is_held, let_go
 from separatrix.training.sweeps.store import Store
 
 
@@ -126,6 +126,47 @@ def test_who_lives_keeps_its_claims_whatever_the_clock_says(
         monkeypatch.setattr("time.time", lambda then=then: then)
         with Store.open(store.path, version="1") as other:
             assert other.take_up(alone.keys, "you")[0] == []
+
+
+def test_closed_a_store_holds_nothing_even_where_nothing_can_be_given_back(store: Store) -> None:
+    alone = pack(0)
+    store.add("a", alone.runs)
+    closed = Store.open(store.path, version="1")
+    closed.take_up(alone.keys, "me")
+    moved = store.path.rename(store.path.with_name("moved"))
+    with pytest.raises(StoreError, match="moved"):
+        closed.close()
+    moved.rename(store.path)
+    assert store.take_up(alone.keys, "you")[0] == list(alone.keys)
+
+
+def test_locked_files_of_the_dead_go_and_of_the_living_stay(tmp_path: Path) -> None:
+    path = tmp_path / "r[u]ns*.db"
+    with Store.create(path) as store:
+        store.take_up([], "me")
+        stale, sweeps = store._lock("killed"), path.with_name(f"{path.name}-{'a' * 16}")
+        stale.touch()
+        # somebody's own file
+        sweeps.write_text("notes")
+        with Store.open(path) as other:
+            other.take_up([], "you")
+            assert not stale.exists()
+            assert is_held(store._lock("me"))
+    assert sorted(tmp_path.iterdir()) == [path, sweeps]
+
+
+def test_a_name_that_another_process_has_takes_nothing_from_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = pack(0)
+    store.add("a", alone.runs)
+    store.take_up(alone.keys, "me")
+    # as another process sees it
+    monkeypatch.setattr("separatrix.training.sweeps.processes._held", {})
+    with Store.open(store.path, version="1") as other, pytest.raises(StoreError, match="claimed"):
+        other.take_up(alone.keys, "me")
+    monkeypatch.undo()
+    store.tell(alone, update(alone, 10), "me")
 
 
 def test_a_part_of_a_pack_may_be_told(store: Store) -> None:
