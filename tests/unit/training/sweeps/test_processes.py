@@ -1,4 +1,4 @@
-"""Files that living processes have locked; signals that are noted first, and heeded when it fits."""
+"""Files that living processes lock; signals that are noted first, and heeded when it fits."""
 
 from __future__ import annotations
 
