@@ -197,19 +197,17 @@ class KHop(Composition, Task):
     grid = ("n=64,V=8,k=7", "n=90,V=10,k=7", "n=96,V=8,k=8", "n=256,V=16,k=8", "n=1024,V=32,k=16")
 
     n: int = size(
-        lambda task: (task.k + 1) * max(4, task.V) if task.shift == PLAIN else 2,
+        lambda task: (task.k + 1) * task.V if task.shift == PLAIN else 2,
         lambda task: LARGEST_SIZE if task.shift == PLAIN else MOST_RANDOM,
     )
     V: int = size(2, MOST_LETTERS, told="letters")
     k: int = size(1, MOST_HOPS, told="hops")
 
-    def drawn_from(self, size: str) -> int:
-        return 4 if size == "V" and self.shift == PLAIN else 0
-
     def __post_init__(self) -> None:
-        super().__post_init__()
+        # before n, whose bound it is part of
         if self.shift == PLAIN:
             require(self.name, "V", self.V, 4, MOST_LETTERS)
+        super().__post_init__()
 
     def layout(self) -> Layout:
         """The count that `words.counted` derives for k = 1 and n >= 2V - 1."""

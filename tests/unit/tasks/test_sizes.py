@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from copy import deepcopy
+from dataclasses import MISSING, fields, replace
+
 import pytest
 from support.each import each
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
-from separatrix.tasks import Eva
+from separatrix.tasks import TASKS, Eva, parse_any_task, parse_task
 from separatrix.tasks.base.described import add_sizes, check_names, name_of, read_sizes, require
+from separatrix.tasks.text import TEXT_TASKS
 
 
 @each(
@@ -71,3 +77,28 @@ def test_names_and_numbers_that_do_not_fit() -> None:
     for wrong in (0, 5, 4.0, True, "4"):
         with pytest.raises(SizeError, match="an integer from 1 to 4"):
             require("eva", "n", wrong, 1, 4)
+
+
+@pytest.mark.parametrize("name", [*TASKS, *TEXT_TASKS])
+def test_none_is_no_size_where_texts_cannot_leave_it_out(name: str) -> None:
+    task = parse_any_task(f"{name}:easy")
+    for one in fields(task):
+        if one.default is MISSING:
+            with pytest.raises(SizeError, match=rf"\b{re.escape(one.name)} is '?None"):
+                replace(task, **{one.name: None})
+        elif isinstance(one.default, str):
+            with pytest.raises(UnknownNameError):
+                replace(task, **{one.name: 10**5_000})
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_that_was_asked_its_length_is_copied(name: str) -> None:
+    task = parse_task(f"{name}:easy")
+    assert task.length > 0
+    assert pickle.loads(pickle.dumps(task)) == deepcopy(task) == task
+
+
+def test_the_least_that_a_message_names_is_taken() -> None:
+    with pytest.raises(SizeError, match="from 4 to 1024$"):
+        parse_task("khop:n=64,V=0,k=7")
+    assert parse_task("khop:n=64,V=4,k=7")

@@ -362,7 +362,8 @@ class Described(ABC):
     def _known(self, size: str, value: object, known: Collection[str]) -> None:
         """Raises UnknownNameError for a value of a size that is none of those known."""
         if not isinstance(value, str) or value not in known:
-            raise UnknownNameError.of(f"{size} of {self.name}", str(value), known)
+            said = value if isinstance(value, str) else shown(value)
+            raise UnknownNameError.of(f"{size} of {self.name}", said, known)
 
     def refused(self, said: str) -> SizeError:
         """What is raised for what this task does not take."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
-from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from separatrix.core.errors import SizeError
@@ -164,7 +163,7 @@ def in_runs(prompt: Sequence[int]) -> str:
     return ", ".join(runs)
 
 
-YES_OR_NO: Mapping[str, int] = MappingProxyType({"no or yes": 2})
+YES_OR_NO: Mapping[str, int] = {"no or yes": 2}
 """Answers 0 and 1."""
 
 
@@ -183,7 +182,7 @@ class Growth(NamedTuple):
     """How a task grows: `described` tells what stays the same, where not all sizes but n do."""
 
     described: str = ""
-    others: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    others: Mapping[str, tuple[int, int]] = {}
     """Sizes that follow n -> (a, b) of a n + b."""
     alone: bool = False
     """Whether n alone may grow, too, and keeps prefixes."""
@@ -212,9 +211,9 @@ class Layout(NamedTuple):
     """Values of the chain that leads to the answer, the answer included."""
     grows: Growth = Growth()
     """Of tasks like this one."""
-    parts: Mapping[str, Part] = MappingProxyType({})
+    parts: Mapping[str, Part] = {}
     """What stands where, as errors name it, in the order in which prompts are made of it."""
-    written: Mapping[str, str] = MappingProxyType({})
+    written: Mapping[str, str] = {}
     """What ids stand for -> how the j-th of them is written, as "k{}"; the others are written j."""
     spelling: str = ""
     """A sentence on that."""

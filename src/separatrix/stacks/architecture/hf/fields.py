@@ -132,6 +132,8 @@ class Fields:
     notes: list[str] = field(default_factory=list[str], compare=False, repr=False)
     layer: int = 0
     """Of which the kind is asked, by rules that tell layers by their numbers."""
+    most: int = LARGEST
+    """Of a size, where nothing else is said."""
 
     def note(self, *texts: str) -> None:
         """Says what was assumed, once."""
@@ -205,14 +207,14 @@ class Fields:
             " disagree: remove the wrong one"
         )
 
-    def size(self, *names: str, low: int = 1, high: int = LARGEST) -> Size:
+    def size(self, *names: str, low: int = 1, high: int | None = None) -> Size:
         """The integer in [low, high] under one of these spellings, unknown if it is missing.
         Raises ConfigError if it is no such integer.
         """
         value = self.optional_size(*names, low=low, high=high)
         return Unknown((missing(*names),)) if value is None else value
 
-    def needed(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
+    def needed(self, *names: str, low: int = 1, high: int | None = None) -> int:
         """As `size`, but raises ConfigError where the field is missing: for what no outline can
         be drawn without.
         """
@@ -224,12 +226,12 @@ class Fields:
             raise self.error(f"{size.looked_for[0]}, and sizes are not guessed; add it to the file")
         return size
 
-    def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
+    def optional_size(self, *names: str, low: int = 1, high: int | None = None) -> int | None:
         """As `size`, or None where the field is absent."""
         name = self.find(*names)
         if name is None:
             return None
-        value = self.data[name]
+        value, high = self.data[name], self.most if high is None else high
         # not isinstance: to it true and false are integers
         if type(value) is not int or not low <= value <= high:
             raise self.wrong(name, f"be an integer from {low} to {high:,}")

@@ -265,7 +265,8 @@ def _hymba(fields: Fields) -> list[str] | None:
     if isinstance(fields.value("layer_type"), list):
         entries(fields, "layer_type", {"h": "hybrid"})
     value = fields.value("kv_reuse_group")
-    groups = [] if value is None else [json_list(group) for group in json_list(value) or [value]]
+    listed = [] if value is None else json_list(value)
+    groups = [None] if listed is None else [json_list(group) for group in listed]
     if not all(groups):
         raise fields.wrong("kv_reuse_group", "list groups of layers")
     layers = [own for group in groups for own in group or []]

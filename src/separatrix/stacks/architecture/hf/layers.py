@@ -84,7 +84,7 @@ def opened(row: Row, fields: Fields) -> Fields:
         fields = BEFORE[name](fields, *words) or fields
     if not row.depth:
         return fields
-    depth = size_of(row.depth, fields)
+    depth = size_of(row.depth, replace(fields, most=MOST_LAYERS))
     stated = fields.optional_size("num_hidden_layers")
     passes = size_of(row.passes, fields) if row.passes else 1
     if stated not in (None, depth, depth * passes):

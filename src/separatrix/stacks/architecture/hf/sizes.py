@@ -268,7 +268,10 @@ def _entries(fields: Fields, node: ast.expr) -> Value:
     if name is None:
         return Unknown((missing(*_names(node)),))
     given = fields.data[name]
-    return len(given if isinstance(given, str) else json_list(given) or [])
+    entries = given if isinstance(given, str) else json_list(given)
+    if not entries:
+        raise fields.wrong(name, "list every layer")
+    return len(entries)
 
 
 def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:

@@ -354,6 +354,19 @@ def test_hymba_counts_shared_keys_once() -> None:
     assert [layer[0].symbol for layer in shared][:4] == ["f", "w", "W", "w"]
 
 
+def test_hymba_without_groups_shares_nothing() -> None:
+    assert from_config(HYMBA | {"kv_reuse_group": []}).layers == from_config(HYMBA).layers
+
+
+def test_a_depth_out_of_bounds_is_named_as_the_file_names_it() -> None:
+    xlstm = {"model_type": "xlstm", "hidden_size": 64, "num_heads": 4}
+    nemotron = {"model_type": "nemotron_h", "hidden_size": 64}
+    for file, name in ((xlstm, "num_blocks"), (nemotron, "num_hidden_layers")):
+        assert f"'{name}' is 10001; " in refusal(file | {name: 10_001})
+    for none in (7, "", {}):
+        assert "'hybrid_override_pattern'" in refusal(nemotron | {"hybrid_override_pattern": none})
+
+
 def test_hymba_refuses_what_no_released_file_has() -> None:
     for groups in ([[0, 1]], [[1, 2], [2, 3]], [[]], [[1, 40]], 3, [7]):
         assert "'kv_reuse_group" in refusal(HYMBA | {"kv_reuse_group": groups})
