@@ -65,9 +65,6 @@ def run_sweep(
         try:
             sweep.go_on(stopping)
             sweep.wait_a_moment()
-        except StoreError:
-            # nothing can be given back: what is claimed is free when this process is gone
-            raise
         except BaseException:
             with suppress(StoreError):
                 store.release(owner)

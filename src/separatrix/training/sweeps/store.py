@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from glob import escape
 from pathlib import Path
 from socket import gethostname
@@ -67,14 +67,10 @@ class Store(Reading):
 
     def close(self) -> None:
         """Gives back what was claimed through this object, and closes the file."""
-        try:
-            for name in sorted(self._names):
-                self.release(name)
-        finally:
-            # what could not be given back is free all the same: nobody holds it any more
+        with ExitStack() as last:
+            last.callback(self._database.close)
             for name in self._names:
-                let_go(self._lock(name))
-            self._database.close()
+                last.callback(self.release, name)
 
     def __enter__(self) -> Self:
         return self
@@ -163,9 +159,13 @@ class Store(Reading):
 
     def release(self, owner: str) -> None:
         """Gives back what `owner` has claimed; checkpoints stay."""
-        with self._database.transaction(lasting=False) as connection:
-            self._free(connection, owner)
-        self._names.discard(owner)
+        try:
+            with self._database.transaction(lasting=False) as connection:
+                self._free(connection, owner)
+        finally:
+            # where the store cannot be written its claims are free all the same: nobody holds them
+            let_go(self._lock(owner))
+            self._names.discard(owner)
 
     def owners(self) -> list[str]:
         """Who has claimed runs; some may be dead."""

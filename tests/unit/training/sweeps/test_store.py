@@ -133,10 +133,12 @@ def test_closed_a_store_holds_nothing_even_where_nothing_can_be_given_back(store
     store.add("a", alone.runs)
     closed = Store.open(store.path, version="1")
     closed.take_up(alone.keys, "me")
+    closed.take_up([], "me too")
     moved = store.path.rename(store.path.with_name("moved"))
     with pytest.raises(StoreError, match="moved"):
         closed.close()
     moved.rename(store.path)
+    assert not is_held(store._lock("me too"))
     assert store.take_up(alone.keys, "you")[0] == list(alone.keys)
 
 
