@@ -279,7 +279,10 @@ def _each(cut: Cut) -> str:
 def _shown(verdict: Verdict, task: Task) -> dict[str, str]:
     """What the words of all three name beside numbers."""
     masked = [text.partition(":")[0] for text in verdict.assumptions if text.startswith(MASKS)]
+    cut, bits = verdict.numbers["cut"], verdict.numbers["state_bits"]
     return {
+        "first": "first token" if cut == 1 else f"first {number(cut)} tokens",
+        "left": f"{number(bits)} bits of state" if bits else "nothing",
         "what": "windows" if masked else "its layers",
         "each": counted_as(verdict.numbers.get("tokens_each", 1), "token"),
         "masked": "".join(f"; assumes that {text}" for text in masked),

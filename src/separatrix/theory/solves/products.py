@@ -305,8 +305,8 @@ class TheoremS(Construction):
         if "channels" in numbers:
             return Words(
                 f"one full layer (layer {numbers['layer'] + 1}) counts by equal weights",
-                "The average over all tokens says how many ones there are, if the kernel divides"
-                " once, in the end.",
+                "The average over all tokens says what they add up to, if the kernel divides once,"
+                " in the end.",
             )
         used = [numbers[f"maps_{i}"] for i in range(1, numbers["layers"] + 1)]
         of = f"its own MLP of {number(numbers['width'])}"
@@ -351,7 +351,8 @@ def _multiplied(
 
 def _counted(architecture: Architecture, n: int, added: int) -> Room | None:
     """By the sum c of n letters, each of which adds so much at most. In fp32 the steps of c/n are
-    larger than the last bit: that of numbers from 2^k on is 2^(k-23), and n 2^k <= n added.
+    larger than the last bit: that of numbers from 2^k on is 2^(k-23), and n 2^k <= n added < 2^23.
+    So are those of c fl(1/n), as FlashAttention divides.
     """
     if not added or architecture.positions not in ("embedded", "none"):
         return None
@@ -360,8 +361,7 @@ def _counted(architecture: Architecture, n: int, added: int) -> Room | None:
             continue
         channels = part.kv * part.dv
         if part.format in WIDE:
-            # of bits only c = n is not below 1
-            most = ((1 << DIGITS["fp32"] - (added > 1)) - 1) // added
+            most = ((1 << DIGITS["fp32"] - 1) - 1) // added
             said = f"fp32 tells c/n apart up to {most:,}"
         elif part.format == "bf16" and added == 1:
             most = channels_reach(n, channels)
