@@ -117,9 +117,11 @@ def test_every_form_sums_in_the_declared_accumulators(name: str, form: str) -> N
             # the fused kernel takes stored numbers; what it sums in is measured below
             assert fused <= {DTYPES[form], wanted}
             assert fused or sums.formats
+            # blocks are chosen by a few shares of what was summed, added up exactly
+            chosen = {torch.float64} if name == "nsa" else set[torch.dtype]()
             for operation, formats in sums.formats.items():
-                assert formats == {wanted}, (run.__name__, tokens, operation)
-            assert sums.every <= {DTYPES[form], wanted}
+                assert formats - chosen == {wanted}, (run.__name__, tokens, operation)
+            assert sums.every <= {DTYPES[form], wanted} | chosen
 
 
 @pytest.mark.parametrize(("form", "tokens"), [("bf16", 100), ("fp16", 300), ("fp32", 100)])

@@ -272,6 +272,8 @@ def test_quantised_releases_are_as_large_as_published() -> None:
 
 
 GROUPS = {"config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 128}}}}
+
+
 def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     """What an index or the only file of a checkpoint weighs wins over what sizes make."""
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"

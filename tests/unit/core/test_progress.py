@@ -49,7 +49,7 @@ def check(terminal: Terminal, title: str) -> None:
 
 
 COMMANDS = {
-    "searching": "refute 'linear @ heads=1, head_dim=2, p3' --task eva:n=8",
+    "searching": "refute 'linear @ heads=1, head_dim=2, p3' --task eva:n=8 --out {}",
     "checking shortconv": "check-mechanism shortconv",
     "exporting eva:n=8,V=8": "task eva:n=8,V=8 export --format jsonl --out {} --rows train=8",
     "auditing eva:n=6,V=6": "task eva:n=6,V=6 audit --number 100",

@@ -374,7 +374,7 @@ def test_plots_are_written_whole(tmp_path: Path, suffix: str) -> None:
     # a file stands alone: no colour is left to a page, nothing is run or loaded
     assert not re.search(rb"var\(|<script|href=", data)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    with pytest.raises(OutputError, match="the file exists"):
+    with pytest.raises(OutputError, match="exists already"):
         check_plot(path)
 
 
@@ -392,7 +392,6 @@ def test_a_png_names_the_extra_that_it_needs(
     [
         ("front.pdf", "cannot be drawn"),
         ("front", "cannot be drawn"),
-        ("no/such/front.svg", "there is no folder"),
     ],
 )
 def test_plots_that_cannot_be_written(tmp_path: Path, name: str, said: str) -> None:
@@ -543,7 +542,8 @@ def test_no_construction_is_ruled_out_that_has_room(key: str, text: str) -> None
             if says("SOLVABLE", theorem, stack, task):
                 assert theorem.may_solve(stack, task), stack.spec
                 fewest.append(sum(layer in full for layer in stack))
-    assert min(fewest) == theorem.least_full(task)
+    least = theorem.full
+    assert min(fewest) == (least if isinstance(least, int) else least(task))
 
 
 def test_a_design_names_the_positions_that_its_proofs_rest_on() -> None:
