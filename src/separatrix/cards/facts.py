@@ -203,8 +203,8 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
 
 
 def card(model: Stack, context: int) -> list[CardLine]:
-    """The card's lines at a context. Raises SizeError for one beyond 10^12 tokens."""
-    return list(in_turn(stack_of(model), context))
+    """The card's lines at a context. Raises SizeError for a context that is none."""
+    return list(in_turn(stack_of(model), check_context(context)))
 
 
 def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.tasks.base.described import name_of, read_sizes, without_preset
+from separatrix.tasks.base.described import Described, name_of, read_sizes, without_preset
 from separatrix.tasks.base.layout import Family as Family
 from separatrix.tasks.base.task import NO_ANSWER as NO_ANSWER
 from separatrix.tasks.base.task import PLAIN as PLAIN
@@ -131,6 +131,13 @@ def parse_any_task(text: str) -> Task | TextTask:
     if name and name not in TASKS:
         raise UnknownNameError.of("task", name, TASKS | TEXT_TASKS, listing="separatrix list tasks")
     return parse_task(text)
+
+
+def any_task_of(task: str | Task | TextTask) -> Task | TextTask:
+    """What `task_of` finds, among tasks in words, too. Raises as it does."""
+    if isinstance(task, str):
+        return parse_any_task(task)
+    return task if isinstance(task, Described) else task_of(task)
 
 
 def usage(name: str) -> str:

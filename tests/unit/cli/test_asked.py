@@ -12,7 +12,13 @@ import pytest
 import separatrix as sx
 from separatrix.cli.asked import Shown
 from separatrix.cli.main import run
-from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import (
+    EvidenceError,
+    MissingExtraError,
+    SizeError,
+    SpecError,
+    UnknownNameError,
+)
 from separatrix.stacks.architecture.released import PRESETS
 
 STACK, TASK = "gdn*4 @ head_dim=8", "eva:n=100000,V=1000"
@@ -161,6 +167,15 @@ def test_searches_and_checks_take_texts_too(tmp_path: Path) -> None:
             sx.refute(odd, TASK)  # type: ignore[arg-type]
         with pytest.raises(SpecError, match="names no task"):
             sx.refute("full", odd)  # type: ignore[arg-type]
+        with pytest.raises(SpecError, match="names no task"):
+            sx.export(odd, format="jsonl", out=tmp_path / "odd")  # type: ignore[arg-type]
+        with pytest.raises(SpecError, match="names no task"):
+            sx.audit(odd)  # type: ignore[arg-type]
+    for odd in (None, True, float("nan"), 0, "64"):
+        with pytest.raises(SizeError, match="context"):
+            sx.card("full", odd)  # type: ignore[arg-type]
+        with pytest.raises(EvidenceError, match="verify_path"):
+            sx.verify(odd)  # type: ignore[arg-type]
 
 
 def test_one_choice_may_stand_without_a_tuple() -> None:

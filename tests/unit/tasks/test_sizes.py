@@ -99,6 +99,6 @@ def test_a_task_that_was_asked_its_length_is_copied(name: str) -> None:
 
 
 def test_the_least_that_a_message_names_is_taken() -> None:
-    with pytest.raises(SizeError, match="from 4 to 1024$"):
+    with pytest.raises(SizeError, match=r"from 4 to 1024$"):
         parse_task("khop:n=64,V=0,k=7")
     assert parse_task("khop:n=64,V=4,k=7")

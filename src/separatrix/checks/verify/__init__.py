@@ -17,11 +17,7 @@ from typing import Any
 
 from separatrix.checks.verify.budget import Cost, check_budget, estimate, file_cost, total
 from separatrix.checks.verify.same import holding, told_by
-from separatrix.core.errors import (
-    CannotCheck,
-    CheckFailed,
-    EvidenceError,
-)
+from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError
 from separatrix.core.evidence.bundles import from_bundle, read_json
 from separatrix.core.evidence.records import (
     Certificate,
@@ -57,8 +53,10 @@ def verify(record: Evidence, *, folder: Path | str = ".", budget: float = 1.0) -
     """Derives every claim of a record again; `folder` holds the files it refers to. Raises
     CheckFailed when a claim is not true, and CannotCheck where nothing can be said of it: files
     that are missing, a mixer that is not imported, more work than `budget` allows (1: about two
-    minutes and 4 GiB).
+    minutes and 4 GiB). Raises EvidenceError for what is no record.
     """
+    if not isinstance(record, Evidence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise EvidenceError(f"{record!r:.60} is no record; sx.verify_path checks files and folders")
     check_budget(budget)
     _cost(record).within(budget)
     return Checked(record, (_HASHED, *_check(record, Path(folder))))

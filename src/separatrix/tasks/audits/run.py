@@ -23,7 +23,7 @@ from typing import Any, Literal
 from separatrix.core.document import Document, Heading, Line, Table
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks import AUDITED, NO_ANSWER, PLAIN, PROBES, TASKS, Task, parse_any_task
+from separatrix.tasks import AUDITED, NO_ANSWER, PLAIN, PROBES, TASKS, Task, any_task_of
 from separatrix.tasks.audits.probes import PROBE, Learner, Prompts, cut, words_of
 from separatrix.tasks.audits.shortcuts import SHORTCUTS, shortcut
 from separatrix.tasks.base.described import name_of, require
@@ -336,9 +336,7 @@ def audit(
     Raises SizeError for a task with more than 1,024 answers or prompts too long to draw, and for
     bad numbers of instances; and for a size with fewer different prompts than are drawn.
     """
-    if isinstance(task, str):
-        task = parse_any_task(task)
-    subject = subject_of(task)
+    subject = subject_of(any_task_of(task))
     _check(subject, seed, fitted, tested)
     names = (ANSWERS, *PROBES, *subject.shortcuts)
     rows = tried(names, subject, np.random.default_rng((seed, 0)), fitted, tested)
@@ -461,7 +459,7 @@ def accuracies(
 
     Raises as `parse_any_task` does.
     """
-    subject = subject_of(parse_any_task(text))
+    subject = subject_of(any_task_of(text))
     names = [name for name in (*PROBES, *subject.shortcuts) if rules is None or name in rules]
     if subject.length > LONGEST or subject.answers > MOST_ANSWERS or not names:
         return 0, {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.folder import checksum, checksums, new_folder
-from separatrix.tasks import Task, parse_any_task
+from separatrix.tasks import Task, any_task_of
 from separatrix.tasks.base.described import require
 from separatrix.tasks.exports import harness
 from separatrix.tasks.exports.card import METADATA, metadata, write_dataset, write_json, write_lines
@@ -100,7 +100,7 @@ def export(
     chosen = FORMATS[format]
     if chosen.needs and find_spec(chosen.needs) is None:
         raise MissingExtraError.of(f"exporting to {format}", "export")
-    task = parse_any_task(task) if isinstance(task, str) else task
+    task = any_task_of(task)
     source = source_of(task, labels=labels)
     if labels and chosen.tested:
         raise SpecError(f"{format} asks in words; leave {LABELS} out, or export to hf or jsonl")
