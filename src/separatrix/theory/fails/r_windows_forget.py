@@ -224,21 +224,21 @@ def alike_behind(task: Task) -> Alike | None:
             return Alike(partial(Power, 2), bits, bits, n)
         case Dyck(k=k, D=deepest) if k > 1:
             return Alike(partial(Power, k), min(deepest, n // 2), n, n, nested=deepest)
-        case Counting(n=symbols, V=V):
-            return Alike(partial(_multisets, V), symbols, symbols, n)
-        case Recall(n=pairs, K=K, V=V, form="last", question="last"):
-            return Alike(lambda c: _some(K - 1, c // 2, V), pairs, n - 1, n, every=2)
-        case TwoSum(form="query", M=M):
-            return Alike(lambda c: _some(M - 1, c), n - 1, n - 1, n)
+        case Counting(n=symbols, V=kinds):
+            return Alike(partial(_multisets, kinds), symbols, symbols, n)
+        case Recall(n=pairs, K=keys, V=kinds, form="last", question="last"):
+            return Alike(partial(_some, keys - 1, kinds, 2), pairs, n - 1, n, every=2)
+        case TwoSum(form="query", M=residues):
+            return Alike(partial(_some, residues - 1, 1, 1), n - 1, n - 1, n)
         case TwoSum(pairs=classes) if classes > 1:
-            return Alike(lambda c: _some(classes - 1, c, 2), n - 1, n - 1, n)
+            return Alike(partial(_some, classes - 1, 2, 1), n - 1, n - 1, n)
         case _:
             contents = task.prefix_classes()
             if contents is None or task.several:
                 return None
             # continuations share no tokens, and what is written comes behind the prompt
-            prefix = task.prefix_length
-            return Alike(lambda _: contents, 1, prefix, n, every=prefix)
+            whole = task.prefix_length
+            return Alike(partial(_same, contents), 1, whole, n, every=whole)
 
 
 def _lists(task: Task, table: Table, c: int) -> Count:
@@ -251,13 +251,19 @@ def _lists(task: Task, table: Table, c: int) -> Count:
     return Product((Binomial(task.K - table.number + facts, facts), values))
 
 
+def _same(contents: Count, c: int) -> Count:
+    return contents
+
+
 def _multisets(V: int, c: int) -> Count:
     return Exact(c + 1) if V == 2 else Binomial(c + V - 1, V - 1)
 
 
-def _some(things: int, most: int, states: int = 1) -> Count:
-    """How many ways there are to take up to so many things, each in one of so many states."""
-    most = min(things, most)
+def _some(things: int, states: int, each: int, c: int) -> Count:
+    """How many ways there are to take some of so many things, each in one of so many states, with
+    so many tokens each, c at most.
+    """
+    most = min(things, c // each)
     return Sum(((1, BinomialSum(things, most, states)), (1, Exact(1)))) if most else Exact(1)
 
 
