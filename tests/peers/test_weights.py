@@ -201,7 +201,7 @@ def test_weights_of_a_class_that_writes_no_text_by_itself() -> None:
     """Step-3.5: its gates of heads among them; its head stands in a class of images."""
     from transformers.models.step3p7 import modeling_step3p7
 
-    config = tiny("step3p5")
+    config: Any = tiny("step3p5")
     stated = json.loads(config.to_json_string(use_diff=False))
     found = from_config({key: stated[key] for key in stated if key != "dtype"}).weights
     assert found is not None

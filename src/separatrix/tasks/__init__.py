@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.tasks.base.described import Described, name_of, read_sizes, without_preset
+from separatrix.tasks.base.described import name_of, read_sizes, without_preset
 from separatrix.tasks.base.layout import Family as Family
 from separatrix.tasks.base.task import NO_ANSWER as NO_ANSWER
 from separatrix.tasks.base.task import PLAIN as PLAIN
@@ -134,10 +134,9 @@ def parse_any_task(text: str) -> Task | TextTask:
 
 
 def any_task_of(task: str | Task | TextTask) -> Task | TextTask:
-    """What `task_of` finds, among tasks in words, too. Raises as it does."""
-    if isinstance(task, str):
-        return parse_any_task(task)
-    return task if isinstance(task, Described) else task_of(task)
+    """What `task_of` finds, in words too, and whatever draws instances. Raises as it does."""
+    found: Any = parse_any_task(task) if isinstance(task, str) else task
+    return found if hasattr(found, "sample") else task_of(found)
 
 
 def usage(name: str) -> str:
