@@ -19,7 +19,7 @@ reproduce:
 
 test:
 	$(call need,test)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --few 2 $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --few 1 $(ARGS)
 
 test-peers:
 	$(call need,peers)

@@ -140,6 +140,7 @@ def told(cheat: type[Sums], seed: int) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_what_was_drawn_and_the_fewest_tokens_are_shown() -> None:
     first = told(LeaksAtZeros, 5)
     assert told(LeaksAtZeros, 5) == first != told(LeaksAtZeros, 6)

@@ -307,6 +307,7 @@ def test_eight_hops_take_five_full_layers() -> None:
         assert row.status == status
 
 
+@pytest.mark.slow
 def test_what_ends_a_chain_of_thought() -> None:
     """More of it, and more steps are written: heads that ask for offsets, or room for tokens."""
     by_offset = "full*2 @ rope=true, positions=none, head_dim=128"

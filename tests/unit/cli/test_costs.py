@@ -64,6 +64,7 @@ def test_a_stack_without_a_cache_fits_any_number_of_times(
     assert "up to 10^12 tokens" in text
 
 
+@pytest.mark.slow
 def test_every_model_may_have_weights_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     models = ("compare", "window", "gdn", "--memory", "10GiB")
     both = data(capsys, *models, "--weights", "1GiB", "--weights", "2GiB")["models"]

@@ -28,6 +28,7 @@ def tool() -> ModuleType:
     return loaded("experiments")
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_results_give(tool: ModuleType) -> None:
     """Of the study, what the lines give that it names: later ones may be there."""
     text = PAGE.read_text(encoding="utf-8")

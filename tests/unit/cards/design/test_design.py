@@ -484,6 +484,7 @@ def test_a_budget_and_what_goes_a_little_beyond_it_are_told_apart() -> None:
     assert "--cache 3758620672bytes" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fill", "reader"),
     [

@@ -112,6 +112,7 @@ def test_a_rule_that_is_none(
     assert f"small = {ast.literal_eval(small)!r}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_workers_load_what_was_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,12 +74,13 @@ def test_a_guessed_type_stands_on_the_first_screen(
         ({}, "'model_type' is missing"),
         ({"model_type": "llama"}, ""),
     ):
-        shown = lines_of(card_facts(from_config(file | named), 4096), capsys, monkeypatch)
+        shown = lines_of(card_facts(from_config(file | named), 64), capsys, monkeypatch)
         found = [line for line in shown if line.startswith("'model_type' is")]
         assert len(found) == bool(said)
         assert all(line.startswith(said) for line in found)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said_in_few_words() -> None:
     """Wherever nothing decides and nothing bounds, theory says in a few words what is missing,
     which fit a row of 80 columns.
@@ -123,6 +124,7 @@ def test_a_contexts_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert "context is 0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_without_colour_and_into_a_pipe_that_closes() -> None:
     environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "80"}
     command = [sys.executable, "-m", "separatrix", "analyze", "qwen3-8b", "--why", "all"]

@@ -105,6 +105,7 @@ def test_what_stands_behind_it_is_opened(asked: str) -> None:
     assert all(model in " ".join(text.split()) for model in MODELS)
 
 
+@pytest.mark.slow
 def test_more_models_than_fit_are_folded() -> None:
     text = printed(tuple(f"gdn*{count}" for count in range(1, 8)), 64, 80)
     assert text.count("\nat 64 tokens") == text.count("at 64 tokens") - 2
