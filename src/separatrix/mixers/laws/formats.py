@@ -71,7 +71,7 @@ def _rounded(x: Tensor) -> Tensor:
 
 
 def _slopes(mixer: Mixer, exact: Mixer, x: Tensor, name: str, within: float, some: Tensor) -> None:
-    """Raises LawBroken unless gradients in a format, of the outputs at some tokens, are what float64
+    """Raises LawBroken unless gradients in a format, of outputs at some tokens, are what float64
     gives, each as a whole.
     """
     weights = some.to(x.dtype)
