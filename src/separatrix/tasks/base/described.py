@@ -266,6 +266,8 @@ class Described(ABC):
     three small enough to audit in seconds.
     """
 
+    _sizes: ClassVar[tuple[tuple[str, _Size], ...]] = ()
+    """Those declared, by their names; the ones whose bounds are functions come last."""
     made_of: ClassVar[tuple[str, int]] = ("tokens", 30)
     """What instances are made of, and the binary logarithm of how many are drawn at once."""
 
@@ -275,10 +277,13 @@ class Described(ABC):
         if _LABEL.search(told):
             cls.words = Words.read(told)
         dataclass(frozen=True, kw_only=True)(cls)
+        declared = {f: f.metadata[_DECLARED] for f in fields(cls) if _DECLARED in f.metadata}
+        sizes = ((f.name, one) for f, one in declared.items())
+        cls._sizes = tuple(sorted(sizes, key=lambda each: any(map(callable, each[1][:2]))))
         if cls.name and not cls.usage:
-            sizes = ((f.metadata.get(_DECLARED), f) for f in fields(cls))
             # a single word leaves nothing to choose
-            cls.usage = ", ".join(one.usage(f) for one, f in sizes if one and len(one.words) != 1)
+            shown = (one.usage(f) for f, one in declared.items() if len(one.words) != 1)
+            cls.usage = ", ".join(shown)
         elif "usage" not in vars(cls):
             return
         if cls.shifts:
@@ -286,19 +291,17 @@ class Described(ABC):
 
     def __post_init__(self) -> None:
         """Raises UnknownNameError or SizeError for sizes that are none of those declared."""
-        declared: dict[str, _Size] = {
-            f.name: f.metadata[_DECLARED] for f in fields(self) if _DECLARED in f.metadata
-        }
-        numbers = {name: one for name, one in declared.items() if not one.words}
-        for name, one in declared.items():
+        for name, one in self._sizes:
+            value = getattr(self, name)
             if one.words:
-                self._known(name, getattr(self, name), one.words)
-            elif getattr(self, name) is getattr(type(self), name, MISSING) is SAME:
+                self._known(name, value, one.words)
+            elif value is getattr(type(self), name, MISSING) is SAME:
                 object.__setattr__(self, name, vars(self)["n"])
-        whole = all(type(getattr(self, name)) is int for name in numbers)
-        # bounds that are functions come last
-        for name, one in sorted(numbers.items(), key=lambda each: any(map(callable, each[1][:2]))):
-            low, high = (end(self) if callable(end) else end for end in (one.least, one.most))
+        numbers = [each for each in self._sizes if not each[1].words]
+        whole = all(type(getattr(self, name)) is int for name, _ in numbers)
+        for name, one in numbers:
+            low = one.least(self) if callable(one.least) else one.least
+            high = one.most(self) if callable(one.most) else one.most
             drawn = self.drawn_from(name) if whole else 0
             require(self.name, name, getattr(self, name), low, high, drawn=drawn)
 

@@ -4,7 +4,8 @@ full layer with memory, and a query that is fixed.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
@@ -28,10 +29,17 @@ class TheoremI(Theorem):
     larger_fail_too = True
 
     def fails_at(self, architecture: Architecture, task: Task) -> bool:
-        return self._decisive(architecture, task) is not None
+        own = task.sizes()[task.family().grows]
+        least = partial(self._least, architecture, task, own)
+        return self._decisive(architecture, task, least) is not None
 
     def _least(
-        self, architecture: Architecture, task: Task, limit: int | None = None, *, alone: bool
+        self,
+        architecture: Architecture,
+        task: Task,
+        limit: int | None = None,
+        *,
+        alone: bool = False,
     ) -> Task | None:
         """The smallest task of the family that fails, up to a limit, where all larger ones fail
         too: they tell its prefixes apart at the same place; `alone`: of that in which n alone
@@ -48,23 +56,27 @@ class TheoremI(Theorem):
         )
         return None if found is None else tasks.at(found)
 
-    def _decisive(self, architecture: Architecture, task: Task) -> Task | None:
+    def _decisive(
+        self, architecture: Architecture, task: Task, least: Callable[[], Task | None]
+    ) -> Task | None:
         """The task, or else a smaller one, whose prefixes its caches cannot tell apart, as this one
-        has to: caches may have grown again since. None where there is none.
+        has to: caches may have grown again since. None where there is none. `least`: of its family.
         """
         if task.prefix_classes() is None:
             return None
         if counted(task).compare_bits(architecture.cache_bits(task.prefix_length)).positive:
             return task
-        own = task.sizes()[task.family().grows]
-        found = (self._least(architecture, task, own, alone=alone) for alone in (False, True))
-        return next((one for one in found if one is not None), None)
+        grows = task.family().grows
+        own, smaller = task.sizes()[grows], least()
+        if smaller is not None and smaller.sizes()[grows] <= own:
+            return smaller
+        return self._least(architecture, task, own, alone=True)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if task.prefix_classes() is None:
             return None
-        least = self._least(architecture, task, alone=False)
-        fails = self._decisive(architecture, task)
+        least = self._least(architecture, task)
+        fails = self._decisive(architecture, task, lambda: least)
         decisive = fails or task
         if least is None and fails is None:
             return None
