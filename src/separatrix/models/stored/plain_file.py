@@ -20,7 +20,7 @@ def read_plain(path: Path, *, least: int, most: int, what: str = "the weights") 
     try:
         # not every system has the flag; without it the look before tells links apart
         if stat.S_ISLNK(path.lstat().st_mode):
-            raise CannotCheck(f"{path}: a link; {what} must lie there themselves")
+            raise CannotCheck(f"{path}: a link, where {what} must lie")
         # a pipe would block, and a link may have taken the file's place since
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         handle = os.open(path, flags)
