@@ -226,6 +226,17 @@ def cells(rows):
     yield looks["all"]
     if solved("all"):
         yield from (looks["2-spread"], looks["1-end"])
+    # 6. other cheap layers
+    for cheap in ("window", "mamba2"):
+        for task in ("recall", "compose"):
+            for where in few:
+                yield from pair(task, cheap, where)
+    # 7. one full layer and many others
+    for task in ("recall", "compose"):
+        for where in ("1-start", "1-middle", "1-end", "2-spread"):
+            yield from pair(task, where=where, layers=16)
+        yield from pair(task, layers=32, seeds=4)
+    # 8. the fourth task: days of a core, so after what is described in hours
     if solved("all") and rows.get(looks["1-end"]["name"]) and not solved("1-end"):
         # those that end early first: one full layer last trains all of its steps, two hours of them
         for where in ("2-spread", "4-spread", "all", "1-end", "none"):
@@ -239,17 +250,7 @@ def cells(rows):
                     "seeds": list(range(seeds)),
                     "steps": FOURTH,
                 }
-    # 6. other cheap layers
-    for cheap in ("window", "mamba2"):
-        for task in ("recall", "compose"):
-            for where in few:
-                yield from pair(task, cheap, where)
-    # 7. one full layer and many others
-    for task in ("recall", "compose"):
-        for where in ("1-start", "1-middle", "1-end", "2-spread"):
-            yield from pair(task, where=where, layers=16)
-        yield from pair(task, layers=32, seeds=4)
-    # 8. what is still open of the contrasts
+    # 9. what is still open of the contrasts
     for asked in LATEST:
         yield from longer(*asked)
 
