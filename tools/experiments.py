@@ -43,28 +43,49 @@ STORE = Path("sweeps.sqlite")
 ENOUGH = Fraction(99, 100)
 
 
-def results(experiment: Experiment, most: int | None) -> tuple[Results, str] | None:
-    """What is recorded of an experiment with a page, and where it is from; None for nothing."""
+def results(experiment: Experiment, most: int | None) -> tuple[Results, *tuple[str, ...]] | None:
+    """What is recorded of an experiment with a page, where it is from, and what is planned beyond
+    it; None for nothing.
+    """
     if experiment.name == STUDY:
         if not ROWS.exists():
             return None
         rows, name = list(checked_lines(ROWS, most)), ROWS.relative_to(ROOT).as_posix()
-        return of_lines(ended(rows)), f"From the first {len(rows):,} lines of {name}."
+        left = ", ".join(unfinished(rows)) or "nothing"
+        return (
+            of_lines(ended(rows)),
+            f"From the first {len(rows):,} lines of {name}.",
+            f"Planned, and not trained to the last seed: {left}.",
+        )
     table = read(experiment.name)
     return None if table is None else (of_table(table), made(table))
+
+
+def wanting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The plan's cells that still want seeds."""
+    plan = runpy.run_path(str(ROWS.with_name("plan.py")))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["cell"], []).append(row)
+    return [one for one in plan["cells"](found) if _runs(one) > len(found.get(one["name"], ()))]
+
+
+def _runs(cell: dict[str, Any]) -> int:
+    rates = cell["learning_rate"]
+    return len(cell["seeds"]) * (len(rates) if isinstance(rates, list) else 1)
+
+
+def unfinished(rows: list[dict[str, Any]]) -> list[str]:
+    """What the plan still wants to compare: cells, also those whose rate is not chosen yet."""
+    return [*dict.fromkeys(one["name"].removesuffix("-rates") for one in wanting(rows))]
 
 
 def ended(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All rows but of the plan's cells that still want seeds: those that end first are the quick
     ones.
     """
-    plan = runpy.run_path(str(ROWS.with_name("plan.py")))
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["cell"], []).append(row)
     # others choose a rate or look for a task, and are compared with nothing
-    planned = [one for one in plan["cells"](found) if isinstance(one["learning_rate"], float)]
-    short = {one["name"] for one in planned if len(found.get(one["name"], ())) < len(one["seeds"])}
+    short = {one["name"] for one in wanting(rows) if isinstance(one["learning_rate"], float)}
     return [row for row in rows if row["cell"] not in short]
 
 

@@ -19,6 +19,28 @@ TASKS = {
     "compose": {"task": "seqcomp:L=2,m=4,n_1=3,queries=all,split=1,stages=1", "steps": 3000},
     "parity": {"task": "parity:n=40,queries=all", "steps": 9600},
 }
+# The outlook's questions, at sizes that a stack of full layers solves (parity slowly) and one that
+# reads and mixes in less than 600 steps: N = 2,400 is four times that, and ten seeds are at most
+# 24,000 steps of one model. Contrasts, named before their first run, Holm over each question's:
+# - sparse capacity: recall, the last layer reads k = 1, 2, 4 or 8 blocks of two tokens (a fact has
+#   two) and its own block, each k against one full layer. MoBA: its choice is trained with its keys
+#   (of an indexer nothing is trained here, and NSA reads all blocks in a compressed branch).
+# - recurrence ablation: layers with a state of 64 numbers against windows whose keys and values are
+#   64 numbers, on recall, composition and parity, each beside as many full layers as it needs.
+# - distribution shift: right answers at twice the length (paired by seed, sign flips), without
+#   places, of seeds that solved the task: recall, 1-end against all; parity, none against 1-end.
+ENOUGH = 2400
+OUTLOOK = {
+    "recall": {"task": TASKS["recall"]["task"], "steps": ENOUGH},
+    "compose": {"task": TASKS["compose"]["task"], "steps": ENOUGH},
+    "parity": {"task": TASKS["parity"]["task"], "steps": ENOUGH},
+    "shift-recall8": {
+        "task": "recall:n=8,K=16,V=16,form=independent,queries=all",
+        "longer": ["n=16"],
+        "steps": ENOUGH,
+    },
+    "shift-parity20": {"task": "parity:n=20,queries=all", "longer": ["n=40"], "steps": ENOUGH},
+}
 # Which of these does the all-full stack solve, and one full layer not? It becomes a fourth task.
 SCOUTS = {
     "compose3": {"task": "seqcomp:L=3,m=4,n_1=2,n_2=2,queries=8,split=1,stages=1", "steps": 6000},
@@ -39,7 +61,10 @@ CHEAP = {
     "gdn": "gdn(heads=1,head_dim=4{conv},negative=true)",
     "mamba2": "mamba2(heads=1,head_dim=4{conv})",
     "window": "window(heads=1,head_dim=16,size=4{conv})",
+    "gdn64": "gdn(heads=1,head_dim=8{conv},negative=true)",
+    "window64": "window(heads=1,head_dim=8,size=4{conv})",
 }
+BLOCKS = "moba(heads=2,head_dim=16,block=2,topk=%s{conv})"
 FULL = "full(heads=2,head_dim=16{conv})"
 RATES = [1.5e-3, 3e-3, 6e-3]
 EDGES = [3.75e-4, 2.4e-2]
@@ -97,9 +122,9 @@ def places(where, layers):
     }[at]
 
 
-def stack(cheap, where, layers, conv):
+def stack(cheap, where, layers, conv, reading=FULL):
     """conv: "every" layer has a convolution of four tokens, "cheap" ones only (as released hybrids
-    have them), or "none".
+    have them), or "none". `reading` stands where full layers do.
     """
     full = places(where, layers)
     written = {
@@ -107,7 +132,7 @@ def stack(cheap, where, layers, conv):
         "cheap": "" if conv == "none" else ",conv=4",
     }
     kinds = [
-        FULL.format(conv=written["full"])
+        reading.format(conv=written["full"])
         if i in full
         else CHEAP[cheap].format(conv=written["cheap"])
         for i in range(layers)
@@ -191,6 +216,17 @@ def cells(rows):
         if "-rates" not in cell["name"]:
             yield cell | {"name": f"{task}-gdn-8-{where}-{conv}-{steps}", "steps": steps}
 
+    def outlook(task, cheap, where, name="", conv="cheap", reading=FULL, positions=""):
+        cell = dict(
+            name=f"{task}-{cheap}-8-{name or where}-{conv}-{ENOUGH}",
+            architecture=stack(cheap, where, 8, conv, reading) + positions,
+            **SAME,
+            **OUTLOOK[task],
+        )
+        rate = yield from rated(rows, cell)
+        if rate:
+            yield cell | {"learning_rate": rate, "seeds": list(range(MORE))}
+
     few = ("none", "1-start", "1-middle", "1-end", "2-spread")
     # 1. how many and where, as hybrids are built; then equal convolutions, then none
     for task in ("recall", "compose"):
@@ -231,12 +267,22 @@ def cells(rows):
         for task in ("recall", "compose"):
             for where in few:
                 yield from pair(task, cheap, where)
-    # 7. one full layer and many others
+    # 7. the outlook: sparse capacity, recurrence ablation, distribution shift
+    yield from outlook("recall", "gdn", "1-end")
+    for k in (1, 2, 4, 8):
+        yield from outlook("recall", "gdn", "1-end", f"moba{k}-end", reading=BLOCKS % k)
+    for task, where in (("recall", "1-end"), ("compose", "2-spread"), ("parity", "none")):
+        for cheap in ("gdn64", "window64"):
+            yield from outlook(task, cheap, where)
+    for task, full in (("shift-recall8", "all"), ("shift-parity20", "2-spread")):
+        for where in dict.fromkeys(("none", "1-end", "2-spread", full)):
+            yield from outlook(task, "gdn64", where, conv="every", positions=" @ positions=none")
+    # 8. one full layer and many others
     for task in ("recall", "compose"):
         for where in ("1-start", "1-middle", "1-end", "2-spread"):
             yield from pair(task, where=where, layers=16)
         yield from pair(task, layers=32, seeds=4)
-    # 8. the fourth task: days of a core, so after what is described in hours
+    # 9. the fourth task: days of a core, so after what is described in hours
     if solved("all") and rows.get(looks["1-end"]["name"]) and not solved("1-end"):
         # those that end early first: one full layer last trains all of its steps, two hours of them
         for where in ("2-spread", "4-spread", "all", "1-end", "none"):
@@ -250,7 +296,7 @@ def cells(rows):
                     "seeds": list(range(seeds)),
                     "steps": FOURTH,
                 }
-    # 9. what is still open of the contrasts
+    # 10. what is still open of the contrasts
     for asked in LATEST:
         yield from longer(*asked)
 

@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_358, 6_200),
     "checks": (2_650, 2_600),
     "training": (5_521, 3_800),
-    "findings": (1_800, 1_800),
+    "findings": (1_815, 1_800),
     "cli": (7_473, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
