@@ -45,7 +45,7 @@ def _alive(session: int) -> bool:
 def test_stopping_the_main_job(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     process = _start(tmp_path)
     try:
-        until(lambda: any((tmp_path / ".saved").glob("*.json")) or process.poll() is not None)
+        until(lambda: any((tmp_path / ".saved").glob("*.sqlite")) or process.poll() is not None)
         os.kill(process.pid, sent)
         _, errors = process.communicate(timeout=SAFETY)
         assert process.returncode == code
@@ -58,4 +58,4 @@ def test_stopping_the_main_job(tmp_path: Path, sent: signal.Signals, code: int) 
     assert not (tmp_path / "report.html").exists()
     if code == 130:
         assert "nothing is half-written" in errors
-        assert not list((tmp_path / ".saved").glob(".*json.*"))
+        assert not list((tmp_path / ".saved").glob(".*sqlite.*"))

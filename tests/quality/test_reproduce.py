@@ -5,7 +5,6 @@ and no edit that survives `verify`.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,29 @@ from typing import Any
 import pytest
 
 import separatrix.checks.verify
-import separatrix.cli.reproduce as reproduce
-from separatrix.cards.table.body import Settings
-from separatrix.cards.table.plan import KINDS, Kind
+from separatrix.cards.table.body import Settings, table_cells
+from separatrix.cards.table.plan import KINDS, Kind, Witness
 from separatrix.checks.verify import Checked, verify
+from separatrix.cli import reproduce
 from separatrix.cli.report.html import verify_path
-from separatrix.cli.reproduce import Job, perform, reproduce_table, runs_of, stored
-from separatrix.core.errors import CheckFailed, OutputError, SeparatrixError
+from separatrix.cli.reproduce import reproduce_table
+from separatrix.core.errors import CheckFailed, EngineError, OutputError, SeparatrixError
 from separatrix.core.evidence.bundles import bundle_envelope
-from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Evidence, from_envelope
-from separatrix.training.engine import Trainer
-from separatrix.training.packs import Pack
+from separatrix.models.stored.run import Run
+from separatrix.training.sweeps.store import Store
+from separatrix.training.sweeps.sweep import sweep
 
-TINY = {"steps": 20, "batch": 32, "tested": 64}
+RUN = Run(
+    task="eva:n=4,V=4",
+    architecture="full @ heads=1, head_dim=4",
+    seed=0,
+    steps=20,
+    batch=32,
+    tested=64,
+)
+"""What a witness of a trained model would train."""
 
 
 def small_settings() -> Settings:
@@ -51,69 +59,39 @@ def _small() -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture(scope="module", name="made")
-def _made(
-    small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, list[Job]]:
-    """The folder of a run whose jobs were done here, one after the other, and these jobs: starting
-    workers takes longer than the work.
-
-    Its pages and charts are left to the run that resumes.
-    """
+def _made(small: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run."""
     out = tmp_path_factory.mktemp("made")
-    done = []
-
-    def one_by_one(
-        jobs: Sequence[Job], store: Path, *, workers: int, show: bool
-    ) -> dict[Job, list[dict[str, Any]]]:
-        done.extend(dict.fromkeys(jobs))
-        return {job: perform(job, store) for job in done}
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reproduce, "run_jobs", one_by_one)
-        patch.setattr("separatrix.cli.report.html.write_report", lambda body, path: None)
-        reproduce_table(small_settings(), out, show=False)
-    return out, done
+    reproduce_table(small_settings(), out, show=False)
+    return out
 
 
-def saved_or_done_here(
-    jobs: Sequence[Job], store: Path, *, workers: int, show: bool
-) -> dict[Job, list[dict[str, Any]]]:
-    """`run_jobs` without workers."""
-    return {job: stored(job, store) or perform(job, store) for job in jobs}
-
-
-@pytest.mark.usefixtures("small")
 @pytest.mark.slow
-@pytest.mark.parametrize("worker", [False, True])
-def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
-    worker: bool, made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("small")
+def test_what_is_trained_is_not_trained_again_and_gives_the_same_hashes(
+    made: Path, tmp_path: Path
 ) -> None:
-    """Of the results of a run here, one is cut off and one removed: these two are done again,
-    and every byte is as it was.
+    """Of the trainings those of the first cell have ended: the others are done, and every byte is
+    as it was.
     """
-    folder, jobs = made
-    if not worker:
-        monkeypatch.setattr(reproduce, "run_jobs", saved_or_done_here)
+    (whole,) = (made / ".saved").glob("*.sqlite")
     out = tmp_path / "again"
-    shutil.copytree(folder / ".saved", out / ".saved")
-    files = {job: out / ".saved" / f"{job.key}.json" for job in jobs}
-    assert set(files.values()) == set((out / ".saved").glob("*.json"))
-    cut, gone = [job for job in jobs if job.do == "train"]
-    files[cut].write_text(files[cut].read_text()[:-10])
-    files[gone].unlink()
-    whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
+    file = out / ".saved" / whole.name
+    cell, *_ = table_cells(small_settings())
+    first = reproduce._runs(cell, cell.sizes[0], 0)
+    sweep(first, store=file, name=reproduce.NAME, workers=1, show=False)
+
+    def ended() -> dict[str, float | None]:
+        with Store.read(file) as kept:
+            return {row.key: row.ended for row in kept.rows(reproduce.NAME)}
+
+    before = ended()
     body = reproduce_table(small_settings(), out, workers=1, show=False)
-    assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
-    assert (out / "report.html").is_file()
-    assert {path: path.stat().st_mtime_ns for path in whole} == whole  # not done again
-    assert [files[job].read_bytes() for job in jobs] == [
-        (folder / ".saved" / files[job].name).read_bytes() for job in jobs
-    ]
-    assert {record["kind"] for record in body["records"].values()} == {
-        "verdict",
-        "certificate",
-        "measurement",
-    }
+    assert before.keys() == {run.key for run in first}
+    assert before.items() < ended().items()
+    assert (out / "evidence.json").read_bytes() == (made / "evidence.json").read_bytes()
+    kinds = {record["kind"] for record in body["records"].values()}
+    assert kinds == {"verdict", "certificate", "measurement"}
     assert verify_path(out)
     page = out / "report.html"
     page.write_text(page.read_text().replace("FAILS", "SOLVABLE", 1))
@@ -121,38 +99,16 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
         verify_path(out)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small")
-def test_twice_the_same_hashes_and_resumption(tmp_path: Path) -> None:
-    """All jobs in workers, twice. The fast test has them done by this process, and two of them
-    again.
-    """
-    first = reproduce_table(small_settings(), tmp_path / "a", show=False)
-    again = reproduce_table(small_settings(), tmp_path / "b", show=False)
-    assert (tmp_path / "a" / "evidence.json").read_bytes() == (
-        tmp_path / "b" / "evidence.json"
-    ).read_bytes()
-    assert first == again
-    results = sorted((tmp_path / "a" / ".saved").glob("*.json"))
-    results[0].write_text(results[0].read_text()[:-10])  # cut off: done again
-    marked = results[1].stat().st_mtime_ns
-    assert reproduce_table(small_settings(), tmp_path / "a", show=False) == first
-    assert results[1].stat().st_mtime_ns == marked  # whole: not done again
-    kinds = {record["kind"] for record in first["records"].values()}
-    assert kinds == {"verdict", "certificate", "measurement"}
-    assert verify_path(tmp_path / "a")
-
-
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("afresh", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.slow
 def test_no_edit_of_a_record_or_of_the_table_survives(
-    made: tuple[Path, list[Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, afresh: bool
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, afresh: bool
 ) -> None:
     """Not `afresh`: a record that no edit has touched, by its hash, is checked once and not once
     for every edit.
     """
-    whole = json.loads((made[0] / "evidence.json").read_text())
+    whole = json.loads((made / "evidence.json").read_text())
     checked: dict[str, Checked] = {}
 
     def once(record: Evidence, *, folder: Path) -> Checked:
@@ -236,72 +192,35 @@ def _changed(value: Any) -> Any:
     return value + 1 if isinstance(value, int) else value + "0"
 
 
-def test_saved_results_belong_to_their_job_and_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = Job(
-        do="train",
-        task="eva:n=4,V=4",
-        architecture="full @ heads=1, head_dim=4",
-        seeds=(0, 1),
-        training=tuple(TINY.items()),
-    )
-    result = perform(job, tmp_path)
-    assert stored(job, tmp_path) == result
-    assert (
-        stored(
-            Job(
-                do="train",
-                task="eva:n=4,V=4",
-                architecture="full @ heads=1, head_dim=4",
-                training=job.training,
-                seeds=(0, 2),
-            ),
-            tmp_path,
-        )
-        is None
-    )
-    monkeypatch.setattr("separatrix.cli.reproduce.code_digest", lambda: sha256("other code"))
-    assert stored(job, tmp_path) is None
-
-
-def test_a_pack_that_was_stopped_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pack's checkpoint is picked up, gives what an uninterrupted one gives, and is removed."""
-    job = Job(
-        do="train",
-        task="eva:n=4,V=4",
-        architecture="full @ heads=1, head_dim=4",
-        seeds=(0, 1),
-        training=tuple(TINY.items()),
-    )
-    trainer = Trainer(Pack(runs_of(job)))
-    trainer.advance(7)
-    (tmp_path / "stopped").mkdir()
-    (tmp_path / "stopped" / f"{job.key}.checkpoint").write_bytes(trainer.checkpoint())
-    begun: list[int] = []
-    resumed = Trainer.resumed
-
-    def noted(pack: Pack, data: bytes, **options: Any) -> Trainer:
-        begun.append(resumed(pack, data).step)
-        return resumed(pack, data, **options)
-
-    monkeypatch.setattr(Trainer, "resumed", noted)
-    assert perform(job, tmp_path / "stopped") == perform(job, tmp_path / "whole")
-    assert begun == [7]
-    assert [path.suffix for path in (tmp_path / "stopped").iterdir()] == [".json"]
-
-
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
         reproduce_table(Settings(kind="quick"), tmp_path / "file", show=False)
 
 
-def test_a_record_alone_is_evidence_too(tmp_path: Path) -> None:
-    job = Job(do="refute", task="eva:n=8,V=8", architecture="linear @ heads=1, head_dim=2, p3")
-    (envelope,) = perform(job, tmp_path)
+@pytest.mark.usefixtures("small")
+def test_a_training_that_failed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(runs: Sequence[Run], store: Path, **options: Any) -> None:
+        with Store.create(store) as kept:
+            kept.add(options["name"], runs)
+            kept.take_up([run.key for run in runs], "me")
+            kept.fail([runs[0].key], "out of luck", "me")
+
+    monkeypatch.setattr(reproduce, "sweep", failing)
+    with pytest.raises(EngineError, match="out of luck"):
+        reproduce_table(small_settings(), tmp_path, show=False)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Witness("collision", "linear @ heads=1, head_dim=2, p3", "eva:n=8,V=8", "p3"),
+        Witness("wrong_answer", RUN.architecture, "eva:n=4,V=4"),
+    ],
+)
+def test_a_failure_alone_is_evidence_too(wanted: Witness, tmp_path: Path) -> None:
+    envelope = reproduce._failure(wanted, RUN, 0).envelope()
     assert from_envelope(envelope).digest == envelope["sha256"]
+    assert envelope["body"]["form"] == wanted.form
     (tmp_path / "certificate.json").write_text(canonical(envelope))
     assert verify_path(tmp_path)
