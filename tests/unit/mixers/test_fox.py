@@ -56,6 +56,13 @@ def test_open_gates_make_it_full_attention_bit_for_bit(form: str) -> None:
 
 
 @torch.no_grad()
+def test_gates_may_be_wider_than_values() -> None:
+    fox = drawn(mixer(mechanism("fox", gate_format="fp64", **SIZES), width=8))
+    x = inputs(fox, 2, 9)
+    assert torch.allclose(fox(x), stream(fox, x)[0], atol=1e-5)
+
+
+@torch.no_grad()
 def test_shut_gates_leave_the_token_alone() -> None:
     fox: Any = drawn(mixer(mechanism("fox", **SIZES), width=8))
     fox.f.weight.zero_()

@@ -27,6 +27,7 @@ from separatrix.core.evidence.records import (
     Verdict,
     from_envelope,
 )
+from separatrix.models.stored.description import check_no_model
 from separatrix.models.stored.plain_file import read_plain
 from separatrix.models.stored.trained import is_trained, read_stored
 
@@ -108,9 +109,9 @@ def verify_path(
     budget: float = 1.0,
 ) -> list[Checked]:
     """Checks a record file, a bundle (evidence.json), or a folder: all of them that it holds, and
-    its trained model, within a budget as `verify` has it, for each file. A report.html in a
-    folder must be what `printer` makes of its bundle; without one, it is not looked at. Raises
-    EvidenceError, naming the record.
+    its trained model, within a budget as `verify` has it, for each file. A model in a folder must
+    be one that a record there is about. A report.html must be what `printer` makes of its bundle;
+    without one, it is not looked at. Raises EvidenceError, naming the record.
     """
     check_budget(budget)
     path = Path(path)
@@ -122,6 +123,9 @@ def verify_path(
         verify_page(path, printer, None)
     for file in files:
         checked += _verified_file(file, printer, progress, budget)
+    about = trained or any(isinstance(one.record, Construction) for one in checked)
+    if path.is_dir() and not about:
+        check_no_model(path, "of which no record here is")
     return checked
 
 

@@ -24,6 +24,8 @@ from separatrix.models.stored.description import (
     RECORD,
     check_description,
     check_files,
+    check_no_model,
+    proved_in,
 )
 from separatrix.models.stored.plain_file import plain_json, read_plain
 from separatrix.proofs.derivations.parts.derivation import all_right
@@ -45,8 +47,7 @@ def verify_checkpoint(
     """
     path = folder / CONFIG
     if not os.path.lexists(path):
-        if os.path.lexists(folder / WEIGHTS):
-            raise CheckFailed(f"{folder / WEIGHTS}: no {CONFIG} beside it says of what model")
+        check_no_model(folder, f"and no {CONFIG} beside it says which")
         return []
     data = plain_json(path)
     kind = str((json_object(data) or {}).get("model_type"))
@@ -55,7 +56,10 @@ def verify_checkpoint(
         return _stock(folder, model, kind, data, parse_task(record.task), tokens)
     check_files(folder, RECORD, CONFIG, record.weights, CERTIFICATE)
     check_description(path, data, record)
-    return [f"{CONFIG} describes this model, and no further file is read with it"]
+    loaded = str((json_object(data) or {}).get("dtype"))
+    unproved = f"; transformers loads it in {loaded}, in which nothing is proved of it"
+    said = "" if loaded in proved_in(record) else unproved
+    return [f"{CONFIG} describes this model, and no further file is read with it{said}"]
 
 
 def _stock(

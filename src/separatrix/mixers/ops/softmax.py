@@ -64,7 +64,8 @@ def softmax(
     else:
         scores = torch.cat([wide(sink)[..., None, None].expand(*scores.shape[:-1], 1), scores], -1)
         weights = scores.softmax(-1)[..., 1:]
-    return (weights @ wide(v)).to(v.dtype)
+    # gates may make scores wider than values
+    return (weights @ v.to(weights.dtype)).to(v.dtype)
 
 
 def masked_softmax(

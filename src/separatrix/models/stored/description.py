@@ -7,6 +7,7 @@ generation, adapters, tokens and code from further files, and the number format 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ WEIGHTS_FIELD = "transformers_weights"
 """Under which transformers looks for the name of the weights, where it is not its own."""
 _OTHERS = {"model_type", "architectures", "dtype", "transformers_version", WEIGHTS_FIELD}
 """What stands in such a file beside the description."""
+_LOADED = (CONFIG, "model.safetensors", "adapter_config.json")
+"""Files from which transformers starts to load a model."""
 _HARMLESS = ("README", "LICENSE", ".")
 """Beginnings of names that transformers reads nothing of."""
 CERTIFICATE = "certificate.json"
@@ -96,3 +99,10 @@ def check_files(folder: Path, *known: str) -> None:
                 f"{path}: none of the files of this folder ({', '.join(known)}); transformers reads"
                 " settings, adapters and code of such: move it elsewhere"
             )
+
+
+def check_no_model(folder: Path, lacking: str) -> None:
+    """Raises CheckFailed where transformers would load a model from a folder that has none."""
+    for name in _LOADED:
+        if os.path.lexists(folder / name):
+            raise CheckFailed(f"{folder / name}: of a model that transformers loads, {lacking}")

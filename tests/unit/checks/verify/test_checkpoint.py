@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from separatrix.checks.verify import verify_path
 from separatrix.cli.main import run
 from separatrix.constructions import construct
 from separatrix.constructions.parts.built import built, proved_in
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SizeError
+from separatrix.core.evidence.canonical import sha256
 from separatrix.models.model import Model
 from separatrix.models.stock import stock_checkpoint
+from separatrix.proofs.arithmetic import arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
+from separatrix.theory.judge import judge
 
 
 @pytest.fixture(params=[None, "gpt2", "llama"])
@@ -224,3 +233,133 @@ def test_evidence_beside_a_construction_hides_nothing(folder: Path, name: str) -
     (folder / "config.json").write_text("{}")
     with pytest.raises(CheckFailed):
         verify_path(folder)
+
+
+@pytest.mark.parametrize("name", ["construction.json", "certificate.json", "evidence.json"])
+def test_evidence_of_another_kind_says_nothing_of_a_model(folder: Path, name: str) -> None:
+    """A verdict holds, whatever model it stands beside."""
+    verdict, *_ = judge(Architecture.parse("full"), parse_task("eva:n=4,V=4"))
+    (folder / "construction.json").unlink()
+    (folder / name).write_text(json.dumps(verdict.envelope()))
+    with pytest.raises(CheckFailed, match="no record"):
+        verify_path(folder)
+    for file in folder.iterdir():
+        if file.name != name:
+            file.unlink()
+    verify_path(folder)
+
+
+def test_an_adapter_needs_no_description_to_be_loaded(tmp_path: Path) -> None:
+    construct(parse_task("eva:n=4,V=4")).save(tmp_path)
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere"}')
+    with pytest.raises(CheckFailed, match=r"adapter_config\.json"):
+        verify_path(tmp_path)
+
+
+def test_a_number_format_that_nothing_loads_is_told(tmp_path: Path) -> None:
+    """Loaded in float32, weights that are proved in 50 bits answer wrongly at n = 20,000."""
+    construct(parse_task("counting:n=9,V=2,form=ones"), arithmetic=arithmetic("p50")).save(tmp_path)
+    (checked,) = verify_path(tmp_path)
+    assert "loads it in float32" in checked.checks[-1]
+
+
+Header = dict[str, dict[str, Any]]
+
+
+def aliased(header: Header, numbers: bytes) -> bytes:
+    header["head.bias"]["data_offsets"] = header["head.weight"]["data_offsets"]
+    return packed(json.dumps(header), numbers)
+
+
+def empty_tensor(header: Header, numbers: bytes) -> bytes:
+    end = [len(numbers)] * 2
+    header["more"] = {"dtype": "F32", "shape": [0], "data_offsets": end}
+    return packed(json.dumps(header), numbers)
+
+
+def integers(header: Header, numbers: bytes) -> bytes:
+    return packed(json.dumps(header).replace("F32", "I32"), numbers)
+
+
+def named_twice(header: Header, numbers: bytes) -> bytes:
+    """Other numbers under a name that stands already, behind all others."""
+    entry = header["head.weight"]
+    first, last = entry["data_offsets"]
+    again = entry | {"data_offsets": [len(numbers), len(numbers) + last - first]}
+    text = json.dumps(header)[:-1] + f', "head.weight": {json.dumps(again)}}}'
+    return packed(text, numbers + bytes(last - first))
+
+
+def trailing(header: Header, numbers: bytes) -> bytes:
+    return packed(json.dumps(header), numbers + bytes(8))
+
+
+def minus_zeros(header: Header, numbers: bytes) -> bytes:
+    found = np.frombuffer(numbers, "<f4").copy()
+    found[found == 0] = -0.0
+    return packed(json.dumps(header), found.tobytes())
+
+
+def subnormal(header: Header, numbers: bytes) -> bytes:
+    found = np.frombuffer(numbers, "<f4").copy()
+    found[found == 0] = 1e-40
+    return packed(json.dumps(header), found.tobytes())
+
+
+def other_framework(header: Header, numbers: bytes) -> bytes:
+    said = {"__metadata__": {"format": "tf", "quantization": "int8"}}
+    return packed(json.dumps(said | header), numbers)
+
+
+def escaped(header: Header, numbers: bytes) -> bytes:
+    return packed(json.dumps(header).replace('"head', '"\\u0068ead'), numbers)
+
+
+def packed(header: str, numbers: bytes) -> bytes:
+    text = header.encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + numbers
+
+
+Packing = Callable[[Header, bytes], bytes]
+REFUSED: list[Packing] = [aliased, empty_tensor, integers, named_twice, trailing, subnormal]
+SAME: list[Packing] = [minus_zeros, other_framework, escaped]
+
+
+def packed_anew(folder: Path, edit: Packing) -> Model:
+    """The construction of a folder, its file of weights edited, and a record that names the new
+    one.
+    """
+    task = parse_task("eva:n=4,V=4")
+    honest = construct(task)
+    honest.save(folder)
+    path = folder / honest.record.weights
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    data = edit(json.loads(data[8 : 8 + size]), data[8 + size :])
+    path.unlink()
+    name = f"retrieval-{sha256(data)[:12]}.safetensors"
+    (folder / name).write_bytes(data)
+    record = replace(honest.record, weights=name, weights_sha256=sha256(data))
+    (folder / "construction.json").write_text(json.dumps(record.envelope()))
+    text = (folder / "config.json").read_text().replace(honest.record.weights, name)
+    (folder / "config.json").write_text(text)
+    return honest.model
+
+
+@pytest.mark.parametrize("edit", REFUSED)
+def test_weights_that_two_readers_may_read_differently_are_refused(
+    edit: Packing, tmp_path: Path
+) -> None:
+    packed_anew(tmp_path, edit)
+    with pytest.raises(EvidenceError, match=r"safetensors|normal number"):
+        verify_path(tmp_path)
+
+
+@pytest.mark.parametrize("edit", SAME)
+def test_the_same_weights_in_an_odd_file_hold_and_are_those(edit: Packing, tmp_path: Path) -> None:
+    honest = packed_anew(tmp_path, edit)
+    verify_path(tmp_path)
+    found = load_file(next(tmp_path.glob("*.safetensors")))
+    assert all(torch.equal(found[name], own) for name, own in honest.state_dict().items())
