@@ -13,8 +13,6 @@ from separatrix.training.packs import Slice, Update
 
 _STEPS = 5
 """Steps between looks at the clock."""
-_kept: tuple[tuple[object, ...], Trainer] | None = None
-"""What this process trained last, and the pack, checkpoint and device that go on from there."""
 
 
 def work(slice: Slice) -> Update:
@@ -23,20 +21,12 @@ def work(slice: Slice) -> Update:
 
     Raises what training raises, and SizeError where the pack is too large for the device.
     """
-    global _kept
     for module in slice.imports:
         import_module(module)
     started = time.perf_counter()
-    # what is interrupted in the middle of a step is no step of a checkpoint, and two packs need not
-    # fit into a device's memory
-    last, _kept = _kept, None
     device = slice.device
-    if last is not None and last[0] != (slice.pack, slice.checkpoint, device):
-        last = None
     try:
-        if last is not None:
-            trainer = last[1]
-        elif slice.checkpoint is None:
+        if slice.checkpoint is None:
             trainer = Trainer(slice.pack, device=device)
         else:
             trainer = Trainer.resumed(slice.pack, slice.checkpoint, device=device)
@@ -54,16 +44,13 @@ def work(slice: Slice) -> Update:
             f" {run.architecture} on {run.task}; take a smaller batch than {run.batch}, or"
             " precision bf16"
         ) from None
-    checkpoint = trainer.checkpoint() if trainer.active else None
-    if checkpoint is not None:
-        _kept = (slice.pack, checkpoint, device), trainer
     ended = trainer.outcomes()
     return Update(
         metrics=tuple(trainer.metrics()),
         finished=tuple(
             (key, ended[key]) for key in slice.pack.keys if key in ended.keys() - before
         ),
-        checkpoint=checkpoint,
+        checkpoint=trainer.checkpoint() if trainer.active else None,
         step=trainer.step,
         seconds=time.perf_counter() - started,
     )

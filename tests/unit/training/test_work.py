@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-import separatrix.training.work as module
 from separatrix.core.errors import SizeError
 from separatrix.models.stored.run import Run
 from separatrix.training.engine import Trainer
@@ -31,7 +30,7 @@ RUN = Run(
 PACK = Pack(tuple(replace(RUN, seed=s) for s in range(3)))
 
 
-def all_of(pack: Pack, forget: bool) -> list[Update]:
+def all_of(pack: Pack) -> list[Update]:
     updates: list[Update] = []
     checkpoint = None
     while True:
@@ -43,22 +42,18 @@ def all_of(pack: Pack, forget: bool) -> list[Update]:
         checkpoint = update.checkpoint
         if checkpoint is None:
             return updates
-        if forget:
-            module._kept = None
 
 
 def test_slices_give_what_one_training_gives() -> None:
-    remembered = all_of(PACK, forget=False)
-    assert [update.step for update in remembered] == list(range(5, 51, 5))
-    forgotten = all_of(PACK, forget=True)
+    updates = all_of(PACK)
+    assert [update.step for update in updates] == list(range(5, 51, 5))
     whole = Trainer(PACK)
     whole.advance(50)
-    steps = {(metric.key, metric.step) for update in remembered for metric in update.metrics}
+    steps = {(metric.key, metric.step) for update in updates for metric in update.metrics}
     assert steps == {(key, step) for key in PACK.keys for step in (20, 40, 50)}
-    for updates in (remembered, forgotten):
-        told = {key: outcome for update in updates for key, outcome in update.finished}
-        for key, outcome in whole.outcomes().items():
-            assert replace(told[key], seconds=0.0) == replace(outcome, seconds=0.0)
+    told = {key: outcome for update in updates for key, outcome in update.finished}
+    for key, outcome in whole.outcomes().items():
+        assert replace(told[key], seconds=0.0) == replace(outcome, seconds=0.0)
 
 
 def test_what_is_too_large_for_the_device_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

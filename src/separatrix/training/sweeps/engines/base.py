@@ -53,12 +53,8 @@ class Engine(ABC):
         """How many slices it computes at once, now: nodes may come and go."""
 
     @abstractmethod
-    def submit(self, piece: Slice) -> int:
-        """Takes a slice and returns its ticket at once; what is more than `workers` waits its turn.
-
-        Goes to the worker that computed this pack last where that one is free, since it still has
-        the models in memory.
-        """
+    def submit(self, piece: Slice, /) -> int:
+        """Takes a slice and returns its ticket at once; what is more than `workers` waits."""
 
     @abstractmethod
     def wait(self, timeout: float) -> list[tuple[int, Result]]:
@@ -95,8 +91,6 @@ class Worker:
     ready: bool = False
     ticket: int | None = None
     """Of what it computes."""
-    kind: str = ""
-    """Of what it did last, whose models are in its memory."""
 
 
 class Crew(ABC, Generic[Argument, Value]):
@@ -104,7 +98,7 @@ class Crew(ABC, Generic[Argument, Value]):
 
     def __init__(self) -> None:
         self.crew: list[Worker] = []
-        self._queue: deque[tuple[int, str, Argument]] = deque()
+        self._queue: deque[tuple[int, Argument]] = deque()
         self._tickets = count(1)
         self._back: list[tuple[int, Value | Failed | Lost]] = []
 
@@ -116,10 +110,10 @@ class Crew(ABC, Generic[Argument, Value]):
     def listen(self, timeout: float) -> None:
         """Takes in what workers say, or nothing in that time: `came` and `lost`."""
 
-    def submit(self, argument: Argument, /, kind: str = "") -> int:
-        """A ticket for what will come back. A worker that did this `kind` last is preferred."""
+    def submit(self, argument: Argument, /) -> int:
+        """A ticket for what will come back."""
         ticket = next(self._tickets)
-        self._queue.append((ticket, kind, argument))
+        self._queue.append((ticket, argument))
         self.give()
         return ticket
 
@@ -151,15 +145,10 @@ class Crew(ABC, Generic[Argument, Value]):
 
     def give(self) -> None:
         """Hands out what is queued."""
-        free = [worker for worker in self.crew if worker.ready and worker.ticket is None]
-        while self._queue and free:
-            ticket, kind, argument = self._queue.popleft()
-            kinds = {other for _, other, _ in self._queue}
-            at_hand = next((worker for worker in free if worker.kind == kind), None)
-            # what another in the queue was done by is left to it
-            worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
-            free.remove(worker)
-            worker.ticket, worker.kind = ticket, kind
+        for worker in [one for one in self.crew if one.ready and one.ticket is None]:
+            if not self._queue:
+                return
+            worker.ticket, argument = self._queue.popleft()
             self.send(worker, argument)
 
 

@@ -159,9 +159,6 @@ class LocalEngine(Processes[Slice, Update], Engine):
     def workers(self) -> int:
         return self.most
 
-    def submit(self, piece: Slice, kind: str = "") -> int:
-        return super().submit(piece, piece.pack.key)
-
     def placed(self, argument: Slice, worker: int) -> Slice:
         return replace(argument, device=self._devices[worker % len(self._devices)])
 

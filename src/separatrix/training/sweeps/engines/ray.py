@@ -149,8 +149,8 @@ class RayEngine(Crew[Slice, Update], Engine):
         self.listen(0)
         return len({worker.place for worker in self.crew})
 
-    def submit(self, piece: Slice, kind: str = "") -> int:
-        return super().submit(replace(piece, device=self._device), piece.pack.key)
+    def submit(self, piece: Slice, /) -> int:
+        return super().submit(replace(piece, device=self._device))
 
     def said(self) -> list[str]:
         self.listen(0)

@@ -1,7 +1,6 @@
 """The process that talks to Ray, for an engine: it starts and ends actors on nodes, and hands on
-what they are sent and give. An actor keeps the models of its last pack in memory. Ray is asked to
-repeat nothing: what a dead worker or node had comes back as Lost, and the scheduler submits it
-again from the store's last checkpoint.
+what they are sent and give. Ray is asked to repeat nothing: what a dead worker or node had comes
+back as Lost, and the scheduler submits it again from the store's last checkpoint.
 
 A node imports this file, too, for `Worker`, so that it needs no Ray and no torch to be read.
 """

@@ -45,8 +45,6 @@ def square_or_suffer(what: int | str) -> object:
         time.sleep(60)
     if what == "threads":
         return os.environ["OMP_NUM_THREADS"]
-    if what == "who":
-        return os.getpid()
     assert isinstance(what, int)
     return what * what
 
@@ -86,22 +84,6 @@ def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
         assert ended.reason.endswith("exit code 3")
         assert nine == 9
         assert sixteen == 16
-
-
-@pytest.mark.slow  # several processes
-def test_the_same_kind_goes_to_the_same_worker() -> None:
-    with closing(Processes(square_or_suffer, 2)) as processes:
-        processes.submit("who", "a")
-        processes.submit("who", "b")
-        first = set(collected(processes, 2).values())
-        by_kind = {}
-        for kind in "abbaabab":
-            processes.submit("who", kind)
-            (back,) = collected(processes, 1).values()
-            by_kind.setdefault(kind, set()).add(back)
-        assert all(len(workers) == 1 for workers in by_kind.values())
-        if len(first) == 2:
-            assert by_kind["a"] | by_kind["b"] == first
 
 
 def test_a_death_is_told_and_closing_drops_what_runs() -> None:
