@@ -91,7 +91,7 @@ def _export(files: list[Path], asked: Asked) -> Told:
     check_outputs(files)
     out, *metrics = files
     with opened(store, sweep) as kept:
-        rows = kept.rows(sweep, status)
+        rows = kept.objects(sweep, status)
         if not rows:
             raise SpecError(f"{store} has no such runs; `separatrix runs list` shows what there is")
         told = kept.all_metrics(sweep, status) if metrics else []

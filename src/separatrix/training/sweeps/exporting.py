@@ -1,4 +1,4 @@
-"""Runs of a store as one table in a CSV file, a row each."""
+"""Runs of a store, and their metrics, as tables in CSV files."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.folder import check_new, write_atomic
-from separatrix.core.numbers.wilson import wilson_of_answers
-from separatrix.models.stored.run import Run
-from separatrix.tasks import parse_task
-from separatrix.training.sweeps.reading import Stored
 
 METRICS = ("key", "step", "loss", "accuracy", "learning_rate")
 
@@ -36,10 +29,13 @@ def check_outputs(paths: Iterable[Path]) -> None:
         taken.add(path.resolve())
 
 
-def write_runs(path: Path, rows: Sequence[Stored]) -> None:
-    """The runs as a file. Raises OutputError."""
-    records = [_record(row) for row in rows]
-    _write(path, list(records[0]), (record.values() for record in records))
+def write_runs(path: Path, objects: Iterable[str]) -> None:
+    """Runs as the store tells them in JSON, a row each and a column for each field; those of `run`
+    and `outcome` stand behind its name (`run.seed`). Raises OutputError.
+    """
+    rows = [_flat(json.loads(each)) for each in objects]
+    columns = [*dict.fromkeys(name for row in rows for name in row)]
+    _write(path, columns, (map(row.get, columns) for row in rows))
 
 
 def write_metrics(path: Path, rows: Iterable[Sequence[Any]]) -> None:
@@ -47,61 +43,9 @@ def write_metrics(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     _write(path, METRICS, rows)
 
 
-def _record(row: Stored) -> dict[str, Any]:
-    """The run's own fields between what it is and what came of it. A run's budget of seconds is
-    `seconds`; what its training took is `wall_seconds`. `accuracy` and `correct` count prompts,
-    what follows `longer_correct` single answers.
-    """
-    run, o = row.run, row.outcome
-    # what diverged was not tested
-    tested = o if o and o.tested else None
-    prompts = _interval(tested.correct, tested.tested, tested.tested) if tested else (None, None)
-    answers = _interval(tested.right, tested.due, tested.tested) if tested else (None, None)
-    return {
-        "key": row.key,
-        "sweep": row.sweep,
-        "status": row.status,
-        **{field.name: getattr(run, field.name) for field in fields(Run)},
-        "stopped": o and o.stopped,
-        "correct": o and o.correct,
-        "accuracy": tested and tested.correct / tested.tested,
-        "accuracy_low": prompts[0],
-        "accuracy_high": prompts[1],
-        "chance": _chance(run.task),
-        "longer_correct": o and o.longer,
-        "right": tested and tested.right,
-        "due": tested and tested.due,
-        "answer_accuracy": tested and tested.right / tested.due,
-        "answer_accuracy_low": answers[0],
-        "answer_accuracy_high": answers[1],
-        "bits": tested and tested.bits,
-        "bits_squares": tested and tested.bits_squares,
-        "longer_right": tested and tested.longer_right,
-        "longer_due": tested and tested.longer_due,
-        "formats_correct": tested and [each.correct for each in tested.formats],
-        "formats_right": tested and [each.right for each in tested.formats],
-        "formats_bits": tested and [each.bits for each in tested.formats],
-        "step": row.step,
-        "parameters": o and o.parameters,
-        "wall_seconds": row.seconds,
-        "error": row.error,
-        "version": row.version,
-        "host": row.host,
-        "created": datetime.fromtimestamp(row.created, UTC),
-        "ended": None if row.ended is None else datetime.fromtimestamp(row.ended, UTC),
-        "completions": row.completions,
-    }
-
-
-@cache
-def _interval(right: int, due: int, tested: int) -> tuple[float, float]:
-    low, high = wilson_of_answers(right, due, tested)
-    return float(low), float(high)
-
-
-@cache
-def _chance(task: str) -> float:
-    return float(parse_task(task).chance)
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    inner = {name: row.pop(name) or {} for name in ("run", "outcome")}
+    return row | {f"{name}.{key}": x for name, part in inner.items() for key, x in part.items()}
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -113,7 +57,5 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) ->
 
 
 def _plain(cell: Any) -> Any:
-    """As CSV has it: lists as JSON, times as ISO 8601, what is missing empty."""
-    if isinstance(cell, list | tuple):
-        return json.dumps(cell)
-    return cell.isoformat(timespec="milliseconds") if isinstance(cell, datetime) else cell
+    """As CSV has it: lists as JSON, what is missing empty."""
+    return json.dumps(cell) if isinstance(cell, list) else cell
