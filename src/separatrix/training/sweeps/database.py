@@ -18,7 +18,6 @@ from separatrix.core.errors import StoreError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.training.sweeps.schema import (
     APPLICATION,
-    OLDEST,
     PARTS,
     SCHEMA,
     VERSION,
@@ -32,10 +31,10 @@ LOOKED_OVER = 64 << 20
 """Bytes of the largest file whose structure is checked each time somebody begins to write to it:
 a fraction of a second.
 """
-UPGRADES = "b8dc9978"
-"""The last commit of this repository that brings stores of version 1 over."""
-LEASE = 60.0
-"""Seconds without a word after which nobody works on a store of version 2 any more."""
+UPGRADES = "6f698f2f", "b8dc9978"
+"""Commits of this repository that bring stores of version 2 over (whatever sweep opens them), and
+those of version 1 (`separatrix runs upgrade OLD NEW`).
+"""
 BESIDE = "-wal"
 """What is written goes into a file of this ending first."""
 _WAL_LIMIT = 64 << 20
@@ -190,23 +189,6 @@ class Database:
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchone()
         if self.file.stat().st_size <= LOOKED_OVER:
             self.looks_sound()
-        if version < VERSION:
-            self._bring_over()
-
-    def _bring_over(self) -> None:
-        """A store of version 2 had a table of who works on it. Raises StoreError while one does."""
-        with self.transaction() as connection:
-            if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
-                return
-            silent = "SELECT min(abs(beaten - ?)) FROM owners"
-            for (seconds,) in connection.execute(silent, (time.time(),)):
-                if seconds is not None and seconds < LEASE:
-                    raise StoreError(
-                        f"{self.path}: a sweep of an earlier Separatrix works on it; when that has"
-                        " ended, the same command goes on"
-                    )
-            connection.execute("DROP TABLE owners")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def make(path: Path) -> None:
@@ -269,11 +251,12 @@ def _check_version(path: Path, application: int, version: int) -> None:
         )
     if version < 1:
         raise damaged(path, f"store version {version} never was one")
-    if version < OLDEST:
+    if version < VERSION:
+        newer, older = UPGRADES
         raise StoreError(
             f"{path} was made by an earlier Separatrix (store version {version}; this one reads"
-            f" {VERSION}): with the code of commit {UPGRADES}, `separatrix runs upgrade {path} NEW`"
-            " writes what it holds into a new store"
+            f" {VERSION}): a sweep by the code of commit {newer} brings version 2 over, and before"
+            f" it `separatrix runs upgrade {path} NEW` by that of {older} version 1"
         )
 
 

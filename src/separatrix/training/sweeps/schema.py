@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 VERSION = 3
-OLDEST = 2
-"""Of the versions that are read; whoever writes brings them over."""
 APPLICATION = 0x53505458
 """Marks an SQLite file as a store of this package: "SPTX"."""
 WAITING = "waiting"
