@@ -50,13 +50,6 @@ _NUMBERS = {
     int: re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)"),
     float: re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"),
 }
-FAMILIAR = {
-    "lr": "learning_rate",
-    "wd": "weight_decay",
-    "d_model": "width",
-    **dict.fromkeys(("arch", "model", "heads", "head_dim", "layers", "window"), "architecture"),
-}
-"""Names that other programs have for what a field says, whose letters are nearer to another."""
 _HARMLESS = ("learning_rate", "weight_decay", "stop_at", "plateau", "seconds", "tested")
 """Fields that fit any others."""
 
@@ -132,7 +125,7 @@ class Node:
     items: tuple[Node, ...] | None = None
     fields: Mapping[str, Node] | None = None
     bare: bool = False
-    """A text without quotes, or a list between brackets, where commas part the items."""
+    """A text without quotes."""
     named: str = ""
     """In a mapping, the place of its name."""
 
@@ -149,21 +142,6 @@ def _placed(place: str) -> Iterator[None]:
     except SeparatrixError as error:
         # a run does not know that it stands in a sweep
         raise type(error)(f"{place}: {str(error).removeprefix('training: ')}") from None
-
-
-_CLEARER = {
-    "'\\t'": "a tab; YAML is indented with blanks",
-    "mapping values are not allowed here": (
-        "a colon with a blank behind it inside a value, a line indented by mistake, or a line"
-        " before it that lacks its colon; put a text with ': ' into quotes"
-    ),
-    "could not find expected ':'": "a line that is neither `key: value` nor `- value`",
-    "expected <block end>": "a line that is indented otherwise than those it belongs to",
-    "cannot start any token": "a value begins with a sign that YAML keeps for itself; put it into"
-    " quotes",
-    "another document": "a second document begins; a file holds one sweep",
-}
-"""What PyYAML says -> what a person can act on."""
 
 
 def _from_yaml(text: str, where: str) -> Node:
@@ -190,7 +168,7 @@ def _tree(text: str, where: str, place: Callable[[Any, str], str]) -> Node:
             return Node(at, text=node.value, bare=node.style is None)
         if isinstance(node, yaml.SequenceNode):
             items = (tree(one, f"{path}[{number}]") for number, one in enumerate(node.value))
-            return Node(at, items=tuple(items), bare=bool(node.flow_style))
+            return Node(at, items=tuple(items))
         fields: dict[str, Node] = {}
         for key, value in node.value:
             named = place(key.start_mark, path)
@@ -221,8 +199,7 @@ def _tree(text: str, where: str, place: Callable[[Any, str], str]) -> Node:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark, said = error.problem_mark, str(error.problem or error.context)
-        found = (meaning for words, meaning in _CLEARER.items() if words in said)
-        _refuse(place(mark, "") if mark else where, next(found, f"not YAML: {said}"))
+        _refuse(place(mark, "") if mark else where, f"not YAML: {said}")
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         _refuse(f"{where}, line {line}", "a character that no text has; save the file as UTF-8")
@@ -264,8 +241,8 @@ Axes = Sequence[Sequence[Entry]]
 def _runs(place: str, baseline: Entry, axes: Axes, seeds: Sequence[int]) -> Iterator[Run]:
     """Every combination with every seed, the last axis and then the seeds changing fastest.
 
-    Raises what an impossible combination raises, with the lines to blame; each one of what matters
-    is tried once: learning rates do not.
+    Raises what an impossible combination raises, with the lines of its task and stack; each one of
+    what matters is tried once: learning rates do not.
     """
     tried: set[tuple[Any, ...]] = set()
     for entries in product(*axes):
@@ -282,28 +259,9 @@ def _runs(place: str, baseline: Entry, axes: Axes, seeds: Sequence[int]) -> Iter
         what = tuple(values.get(name) for name in FIELDS if name not in _HARMLESS)
         if what not in tried:
             tried.add(what)
-            if (error := _error(values)) is not None:
-                raise type(error)(f"{_blamed(given, values)}: {error}")
+            with _placed(f"{given['task'][1]}, with {_line(given['architecture'][1])}"):
+                Run(**values, seed=0).check()
         yield from (Run(**values, seed=seed) for seed in seeds)
-
-
-def _error(values: Mapping[str, Any]) -> SeparatrixError | None:
-    try:
-        Run(**values, seed=0).check()
-    except SeparatrixError as error:
-        return error
-    return None
-
-
-def _blamed(given: Entry, values: Mapping[str, Any]) -> str:
-    """The places of fields without which a combination would do; else task and stack do not fit."""
-    mends = [
-        name
-        for name in given
-        if name not in NEEDED and _error({k: v for k, v in values.items() if k != name}) is None
-    ]
-    first, *others = dict.fromkeys(given[name][1] for name in mends or NEEDED[::-1])
-    return f"{first}, with {' and '.join(map(_line, others))}" if others else first
 
 
 def _line(place: str) -> str:
@@ -387,26 +345,16 @@ def _axis(name: str, node: Node) -> list[Entry]:
         _refuse(node.place, f"in a grid {name} has a list of values{advice}")
     if not node.items:
         _refuse(node.place, f"{name} is an empty list: the grid has no run")
-    return [_axis_entry(name, inner, flow=node.bare) for inner in node.items]
+    return [_axis_entry(name, inner) for inner in node.items]
 
 
-def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:
+def _axis_entry(name: str, node: Node) -> Entry:
     if node.fields is not None:
         entry = _entry(node, f"an entry of {name}")
         if name not in entry:
             _refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
         return entry
-    try:
-        return {name: (value(name, node), node.place)}
-    except SeparatrixError as error:
-        # of "full @ heads=1, head_dim=16" the second half begins with "head_dim=16"
-        text = node.text or ""
-        open_bracket = text.count("(") != text.count(")")
-        cut = name in NEEDED and (open_bracket or ("=" in text and "(" not in text))
-        if not (cut and flow and node.bare):
-            raise
-        said = str(error).removesuffix(".")
-        raise type(error)(f"{said}. Inside [...] a text with commas needs quotes") from None
+    return {name: (value(name, node), node.place)}
 
 
 def _entry(node: Node, where: str) -> Entry:
@@ -425,10 +373,6 @@ def _check_field(name: str, node: Node, where: str) -> None:
         said = "seeds stand beside `baseline:` and `grid:`, as `seeds:` with a count or list"
         _refuse(node.named, said)
     with _placed(node.named):
-        if name in FAMILIAR:
-            raise UnknownNameError(
-                f"unknown field '{name}' in {where}. Did you mean '{FAMILIAR[name]}'?"
-            )
         if name not in FIELDS:
             raise UnknownNameError.of("field", name[:MOST_SHOWN], FIELDS, where=f" in {where}")
 
