@@ -21,14 +21,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.func import vmap
 
 from separatrix.models.model import Model
@@ -174,30 +172,11 @@ def orthogonal(matrices: Tensor) -> Tensor:
     steps of Newton and Schulz.
     """
     x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=_SHORTEST)
-    # the factor squares what is small, for which bfloat16 is too coarse
-    if x.shape[2] >= 2 * x.shape[1] and x.dtype == torch.float32:
-        return torch.bmm(_factor(torch.bmm(x, x.mT)), x)
     for _ in range(_ITERATIONS):
         square = torch.bmm(x, x.mT)
         step = torch.baddbmm(square, square, square, beta=_B, alpha=_C)
         x = torch.baddbmm(x, step, x, beta=_A)
     return x
-
-
-def _factor(square: Tensor) -> Tensor:
-    """F with F x what the steps make of x, from x x^T alone: for x that is much wider than high.
-
-    A step is x -> P x with P = A + B x x^T + C (x x^T)^2, so that x x^T becomes P x x^T P, and all
-    of these commute.
-    """
-    factor = step = square
-    for number in range(_ITERATIONS):
-        if number:
-            square = torch.bmm(step, torch.bmm(square, step))
-        step = torch.baddbmm(square, square, square, beta=_B, alpha=_C)
-        step.diagonal(dim1=1, dim2=2).add_(_A)
-        factor = torch.bmm(step, factor) if number else step
-    return factor
 
 
 _BEFORE = 3
@@ -259,52 +238,6 @@ def _recorded(function: Function, inputs: tuple[Tensor | None, ...]) -> Function
     return replayed
 
 
-class _Normed(torch.autograd.Function):
-    """x over the root of its mean square, and 1 over that root. PyTorch has no kernel of RMSNorm
-    for CPUs and takes a dozen passes; the gradient is that of layer norm's kernel for a mean of 0,
-    and what that takes off for the mean is given back: 6 to 8 % of a step.
-    """
-
-    @staticmethod
-    def forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-        factor = _means(x * x).add_(eps).rsqrt_()
-        return x * factor, factor
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.save_for_backward(inputs[0], output[1])
-        ctx.mark_non_differentiable(output[1])
-
-    @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor, None]:
-        (x, factor), gradient = ctx.saved_tensors, grad_outputs[0].contiguous()
-        no_means, only_x = torch.zeros_like(factor), [True, False, False]
-        found, _, _ = torch.ops.aten.native_layer_norm_backward(
-            gradient, x, x.shape[-1:], no_means, factor, None, None, only_x
-        )
-        return found.add_(_means(gradient).mul_(factor)), None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int, None], *args: Any) -> tuple[Any, Any]:
-        x, eps = args
-        return _Normed.apply(x.movedim(in_dims[0], 0).contiguous(), eps), (0, 0)
-
-
-def _means(x: Tensor) -> Tensor:
-    """Over the last axis, which stays."""
-    size = x.shape[-1]
-    return torch.mv(x.view(-1, size), x.new_full((size,), 1 / size)).view(*x.shape[:-1], 1)
-
-
-def quick_norm(norm: nn.RMSNorm, x: Tensor) -> Tensor:
-    """What the norm gives, on a CPU."""
-    eps = torch.finfo(x.dtype).eps if norm.eps is None else norm.eps
-    return _Normed.apply(x.contiguous(), eps)[0] * norm.weight
-
-
 class Loss(NamedTuple):
     """Of each member: the mean over the places asked, and how many answers of them are right."""
 
@@ -336,10 +269,6 @@ class Step:
         self.one_by_one = False
         self._tried = False
         self._model = model
-        if not rows.is_cuda and model.head.weight.dtype == torch.float32:
-            for part in model.modules():
-                if isinstance(part, nn.RMSNorm):
-                    part.forward = partial(quick_norm, part)
         # where each parameter is looked up: setting it there costs less than a functional call
         self._slots = [
             (model.get_submodule(path)._parameters, leaf)

@@ -14,7 +14,7 @@ from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.tasks.labels import asked, most_asked
 from separatrix.training.engine import rate
-from separatrix.training.step import Step, layout, quick_norm
+from separatrix.training.step import Step, layout
 from separatrix.training.stream import Prompts, Streams
 
 MQAR = "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=3"
@@ -127,30 +127,6 @@ def test_a_layout_has_every_parameter_once() -> None:
                 matrix = own[name] if own[name].shape == (shorter, longer) else own[name].mT
                 assert (row[start:][: shorter * longer].view(shorter, longer) == matrix).all()
                 start += shorter * longer
-
-
-@pytest.mark.parametrize("width", [1, 48])
-def test_the_norm_of_a_step_is_pytorchs(width: int) -> None:
-    """With its gradients, for one model and for members along any axis; a row of zeros, too."""
-    generator = torch.Generator().manual_seed(0)
-    x, given = torch.randn(2, 3, 4, 5, width, generator=generator)
-    x[0, 0, 0] = 0.0
-    norm = torch.nn.RMSNorm(width)
-    norm.weight.data.uniform_(0.5, 1.5, generator=generator)
-    exact = torch.nn.RMSNorm(width, eps=torch.finfo(torch.float32).eps, dtype=torch.float64)
-    exact.weight.data.copy_(norm.weight.data)
-    x.requires_grad_()
-    expected = exact(x.double())
-    wanted = torch.autograd.grad(expected, [x, exact.weight], given.double())
-    for axis in (None, 0, 2):
-        found = quick_norm(norm, x)
-        if axis is not None:
-            found = torch.func.vmap(lambda own: quick_norm(norm, own), axis, axis)(x)
-        assert torch.allclose(found.double(), expected, rtol=1e-5, atol=1e-6)
-        reached = torch.autograd.grad(found, [x, norm.weight], given)
-        scale = float(wanted[0].abs().max())
-        assert torch.allclose(reached[0], wanted[0].float(), rtol=1e-4, atol=1e-6 * scale)
-        assert torch.allclose(reached[1].double(), wanted[1], rtol=1e-4, atol=1e-5)
 
 
 def test_settings_are_as_they_were_after_training(monkeypatch: pytest.MonkeyPatch) -> None:
