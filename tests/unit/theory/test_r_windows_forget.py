@@ -329,6 +329,46 @@ def test_letters_that_windows_forget(spec: str, text: str, n: int | None) -> Non
     assert before.status != "FAILS"
 
 
+@each(
+    "spec, text, wanted",
+    [
+        # the last query is token 7 of 8, the value token 2, and 5 or 6 tokens are seen
+        ("window(size=5)", "mqar:vocab_size=6,input_seq_len=8,num_kv_pairs=2", "FAILS of 1"),
+        ("window(size=6)", "mqar:vocab_size=6,input_seq_len=8,num_kv_pairs=2", ""),
+        ("window(size=3)*3", "mqar:vocab_size=12,input_seq_len=10,num_kv_pairs=2", "FAILS of 1"),
+        # three pairs take 12 tokens
+        ("window(size=3)*4", "mqar:vocab_size=12,input_seq_len=10,num_kv_pairs=2", "OPEN of 3"),
+        # two of three values are nine lists, and three bits hold eight
+        (
+            "automaton(bits=3) + window(size=3)",
+            "mqar:vocab_size=6,input_seq_len=8,num_kv_pairs=2",
+            "FAILS of 2",
+        ),
+        (
+            "automaton(bits=4) + window(size=3)",
+            "mqar:vocab_size=6,input_seq_len=8,num_kv_pairs=2",
+            "",
+        ),
+        # 32 x 4,095 tokens reach back from token 131,043 to token 3, from 131,041 to token 1
+        (
+            "window(size=4096)*32",
+            "mqar:vocab_size=32000,input_seq_len=131044,num_kv_pairs=1",
+            "FAILS of 1",
+        ),
+        (
+            "window(size=4096)*32",
+            "mqar:vocab_size=4,input_seq_len=131042,num_kv_pairs=1",
+            "",
+        ),
+    ],
+)
+def test_the_last_of_many_questions(spec: str, text: str, wanted: str) -> None:
+    found = said(Architecture.parse(spec), text)
+    assert (f"{found.status} of {found.n}" if found else "") == wanted
+    if found is not None:
+        recheck(found)
+
+
 @pytest.mark.parametrize("text", ["parity:n=64", "seqcomp:L=2,m=31,n_1=1", "twosum:n=64,M=405"])
 def test_several_questions_fail_where_one_does(text: str) -> None:
     model = Architecture.parse("window(size=4)*2")

@@ -14,7 +14,7 @@ from separatrix.core.numbers.binomials import Arrangements, Binomial, BinomialSu
 from separatrix.core.numbers.counts import Count, Exact, Power, Product, Sum
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Forgetting, Lags
-from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Recall, Task, TwoSum
+from separatrix.tasks import MQAR, Counting, Disjointness, Dyck, Equality, Recall, Task, TwoSum
 from separatrix.tasks.base.layout import Table
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import FAILS, MASKS, Theorem, first_failing, number, size_in_words
@@ -182,63 +182,64 @@ class Alike(NamedTuple):
     """How many there are of c tokens."""
     most: int
     """The largest c over `every`."""
-    until: int
-    """Up to which token of the prompt all continuations are the same."""
+    shared: Callable[[int], int]
+    """Up to which token of the prompt all continuations are the same, behind a prefix of c."""
     answered: int
     every: int = 1
-    nested: int = 0
-    """Brackets that may be open: where more than c may, pairs lie one deeper, to c before it."""
     table: Table | None = None
-
-    def shared(self, c: int) -> int:
-        """The same behind a prefix of c tokens."""
-        if not self.nested:
-            return self.until
-        return self.until - c if c < self.nested else c
 
 
 def alike_behind(task: Task) -> Alike | None:
     """Such prefixes of a task; None where none are known here.
 
-    Facts: any of them may be asked for. Products: the same letters behind two different ones keep
-    them different. Two strings: the first c bits differ, the rest of the first string is the same,
-    and the second string tells. Brackets: c that open, then pairs that close at once, then c that
-    close in turn. Counting: c symbols, then one and the same. Recall: c / 2 pairs of all keys but
-    one, and that one again and again, with which a shorter list of last writes is filled up. 2-Sum:
-    c values of all classes but one, and one value of that; a decision takes one of each class at
-    most.
+    Facts: any of them may be asked for, of MQAR in the last of its queries. Products: the same
+    letters behind two different ones keep them different. Two strings: the first c bits differ, the
+    rest of the first string is the same, and the second string tells. Brackets: c that open, then
+    pairs that close at once, then c that close in turn; where more may be open, pairs one deeper.
+    Counting: c symbols, then one and the same. Recall: c / 2 pairs of all keys but one, and that
+    one again and again, with which a shorter list of last writes is filled up. 2-Sum: c values of
+    all classes but one, and one value of that; a decision takes one of each class at most.
     """
     n, table, moved = task.asked.length, task.table(), tracked(task)
+
+    def until(token: int) -> Callable[[int], int]:
+        return lambda c: token
+
     if table is not None:
         values = partial(_lists, task, table)
-        number, asked, answered, each = table.number, table.asked, table.answered, table.tokens
-        return Alike(values, number, asked, answered, every=each, table=table)
+        facts = partial(Alike, values, table.number, every=table.tokens, table=table)
+        if isinstance(task, MQAR):
+            # behind filler and all other queries each fact of the prefix, one of them last; what
+            # stands at the end answers nothing
+            return facts(lambda c: n - c, n - 1)
+        return facts(until(table.asked), table.answered)
     if moved is not None:
 
         def products(c: int) -> Count:
             return Exact(min(moved.order, moved.added * c + 1) if moved.added else moved.order)
 
-        return Alike(products, task.length - 1, task.length, task.length)
+        return Alike(products, task.length - 1, until(task.length), task.length)
     match task:
         case Equality(n=bits) | Disjointness(n=bits):
-            return Alike(partial(Power, 2), bits, bits, n)
+            return Alike(partial(Power, 2), bits, until(bits), n)
         case Dyck(k=k, D=deepest) if k > 1:
-            return Alike(partial(Power, k), min(deepest, n // 2), n, n, nested=deepest)
+            most = min(deepest, n // 2)
+            return Alike(partial(Power, k), most, lambda c: n - c if c < deepest else c, n)
         case Counting(n=symbols, V=kinds):
-            return Alike(partial(_multisets, kinds), symbols, symbols, n)
+            return Alike(partial(_multisets, kinds), symbols, until(symbols), n)
         case Recall(n=pairs, K=keys, V=kinds, form="last", question="last"):
-            return Alike(partial(_some, keys - 1, kinds, 2), pairs, n - 1, n, every=2)
+            return Alike(partial(_some, keys - 1, kinds, 2), pairs, until(n - 1), n, every=2)
         case TwoSum(form="query", M=residues):
-            return Alike(partial(_some, residues - 1, 1, 1), n - 1, n - 1, n)
+            return Alike(partial(_some, residues - 1, 1, 1), n - 1, until(n - 1), n)
         case TwoSum(pairs=classes) if classes > 1:
-            return Alike(partial(_some, classes - 1, 2, 1), n - 1, n - 1, n)
+            return Alike(partial(_some, classes - 1, 2, 1), n - 1, until(n - 1), n)
         case _:
             contents = task.prefix_classes()
             if contents is None or task.several:
                 return None
             # continuations share no tokens, and what is written comes behind the prompt
             whole = task.prefix_length
-            return Alike(partial(_same, contents), 1, whole, n, every=whole)
+            return Alike(lambda c: contents, 1, until(whole), n, every=whole)
 
 
 def _lists(task: Task, table: Table, c: int) -> Count:
@@ -249,10 +250,6 @@ def _lists(task: Task, table: Table, c: int) -> Count:
         return values
     # those behind the cut have keys that stay the same
     return Product((Binomial(task.K - table.number + facts, facts), values))
-
-
-def _same(contents: Count, c: int) -> Count:
-    return contents
 
 
 def _multisets(V: int, c: int) -> Count:
