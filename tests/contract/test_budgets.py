@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_967, 2_600),
     "stacks": (9_482, 5_600),
     "tasks": (12_633, 8_600),
-    "theory": (8_583, 6_000),
+    "theory": (8_408, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
     "mixers": (8_824, 7_200),

@@ -184,14 +184,18 @@ def looked_up(
     value: torch.Tensor,
     *,
     single: bool = False,
+    many: int = 1,
 ) -> torch.Tensor:
-    """What a head of one layer reads that compares these bits in slow pairs."""
-    (_, tokens, bits), read = own.shape, value.shape[-1]
-    how = next(full_heads(stack)).slow(bits, 1, tokens, single=single)
+    """What a head of one layer reads that compares these bits in slow pairs; those of several
+    tokens beside a number in a pair that none asks with.
+    """
+    (_, tokens, wide), read = own.shape, value.shape[-1]
+    bits = (wide - (many > 1)) // many
+    how = next(full_heads(stack)).slow(bits, many, tokens, single=single)
     assert how is not None
-    space = Spaces(asked=bits, own=bits, value=read, found=read)
+    space = Spaces(asked=wide, own=wide, value=read, found=read)
     model = empty_model(Copying(n=2, V=2), stack, space, hidden=0, bos=True, placed=False)
-    slow = InPairs(how, bits, 1, tokens)
+    slow = InPairs(how, bits, many, tokens)
     Reader((0, 0)).write(model, space, {"asked": 2}, {"own": 2}, "value", "found", slow=slow)
     x = torch.cat([asked, own, value, 0 * value], -1).to(dtype)
     return mixer_at(model, (0, 0), SoftmaxMixer).to(dtype)(x).float()[..., space["found"]]
@@ -266,6 +270,31 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
     copied = number(found)[:, 1:].numpy()
     due = drawn.targets >= 0
     assert (copied[due] == drawn.targets[due]).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("form", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_two_letters_are_compared_behind_a_norm(form: str, dtype: torch.dtype) -> None:
+    """The first two places lack a letter before them: their keys stand in a pair of their own."""
+    task = parse_task("cgram:n=64,V=32,c=2")
+    part = "full(rope=true, rope_base=500000, head_dim=64, heads=2, qk_norm=head)"
+    stack = Architecture.parse(f"{part}*2 @ positions=none, {form}")
+    verdict = next(v for v in judge(stack, task) if v.theorem == "lookup")
+    recheck(verdict)
+    assert (verdict.status, verdict.numbers["key_bits"]) == ("SOLVABLE", 10)
+    one = Architecture.parse(f"{part.replace('heads=2', 'heads=1')} @ positions=none")
+    drawn = task.draw(200, np.random.default_rng(6))
+    ids = torch.from_numpy(drawn.tokens)
+    codes = 2.0 * (torch.arange(32)[:, None] >> torch.arange(5) & 1) - 1
+    letters = codes[ids]
+    spare = torch.zeros(*ids.shape, 1)
+    last, before = letters, letters.roll(1, 1)
+    asked = torch.cat([last, before, spare], -1)
+    own = torch.cat([before, letters.roll(2, 1), spare], -1)
+    own[:, :2] = 0
+    own[:, :2, -1] = math.sqrt(10)
+    found = looked_up(one, dtype, asked, own, letters, many=2)[:, -1] > 0
+    assert ((found.long() << torch.arange(5)).sum(-1).numpy() == drawn.targets).all()
 
 
 @torch.no_grad()

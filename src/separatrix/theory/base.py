@@ -98,7 +98,7 @@ class Theorem(ABC):
     @property
     def cited(self) -> str:
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
-        return f"construction: {self.key}" if self.shows == SOLVABLE else f"Theorem {self.key}"
+        return f"{'construction:' if self.key.islower() else 'Theorem'} {self.key}"
 
     def speaks_of(self, architecture: Architecture) -> bool:
         """Whether it is about a stack at all."""

@@ -15,7 +15,7 @@ from separatrix.tasks import Questions, Task, parse_task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
-from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
+from separatrix.theory.fails.asymptotic import Asymptotic, chen_peng_wu, ye_et_al
 from separatrix.theory.fails.i_bounded_caches import TheoremI, TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII, TheoremRDepth
@@ -45,8 +45,8 @@ THEOREMS: dict[str, Theorem] = {
         TheoremR(),
         TheoremRAccuracy(),
         TheoremRDepth(),
-        ChenPengWu(),
-        YeEtAl(),
+        Asymptotic("CPW-1.1", chen_peng_wu),
+        Asymptotic("Ye26-1.1", ye_et_al),
         Construction("retrieval", ("eva", "index"), recall.retrieval, full=1),
         Construction("block-retrieval", ("eva", "index"), recall.block_retrieval, embedded=True),
         Construction(
@@ -72,7 +72,7 @@ THEOREMS: dict[str, Theorem] = {
         Construction("state-tracking", states.TRACKED, states.state_tracking),
         Construction("brackets", ("dyck",), states.brackets),
         Construction("levels", ("dyck",), contents.levels),
-        products.TheoremS("S", states.TRACKED, products.products),
+        Construction("S", states.TRACKED, products.products),
         Construction("question-first", ("recall",), recall.question_first),
         Construction("queue", ("recall", "noisy-recall"), recall.queue),
         steps.Thought(),

@@ -5,13 +5,10 @@ brackets, and bounds to bite.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from separatrix import tasks
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.selection import MOST_OFFSETS, selection_lead
+from separatrix.core.numbers.selection import MOST_OFFSETS
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import EXACT_FORMATS
 from separatrix.tasks import Task
 from separatrix.tasks.tracking import Tracked, tracked
@@ -33,14 +30,13 @@ from separatrix.theory.solves.recall import (
     told_places,
     wanted_by,
 )
-from separatrix.theory.solves.room import bits_of, kind_of_readers
+from separatrix.theory.solves.room import kind_of_readers
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words, lack
 from separatrix.theory.written import fitting
 
 _LONG = 10**9
 """Sizes of prompts that nobody writes."""
-_NO_CONTENTS = "too few key dimensions to compare values"
 
 
 class NothingKnown(Theorem):
@@ -72,10 +68,7 @@ def why_open(architecture: Architecture, task: Task) -> Words:
         more = ", and tokens see later ones (causal=false)"
         return lack("theorems here are about causal attention", more)
     if not architecture.owned:
-        more = (
-            " for it, or tokens that none chooses: it reads another's, full or a window at least as"
-            " long, or what a dsa layer chose, no more than its own topk, before it"
-        )
+        more = " for it, as far as it sees, or tokens that no layer before it chooses"
         return lack("a layer reads a cache that no layer keeps", more)
     # a window that sees the whole prompt is full attention
     seen = architecture.within(task.length + 1)
@@ -92,7 +85,7 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
     another matter than places, contents, formats and scores.
     """
     if isinstance(task, tasks.Dyck):
-        return unstacked(architecture, task)
+        return _unstacked(architecture, task)
     placed = architecture.positions != "none" and task.two_runs() is not None
     if placed and all(layer_settles(layer) is not None for layer, _ in architecture.counted()):
         return lack(
@@ -105,11 +98,12 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
     if full and not any(part.free_scores for part in full):
         more = " (or bounded, or made behind a norm of another kind)"
         return lack("capped scores: their leads not worked out", more)
+    read = full or [part for layer in architecture for part in layer if part.group == "indexed"]
+    if read and not any(part.formats <= EXACT_FORMATS for part in read):
+        formats = sorted({name for part in read for name in part.formats} - EXACT_FORMATS)
+        more = ": what it takes of a score's lead is known for fp64, fp32, bf16 and fp16 alone"
+        return lack(f"rounding to {' and '.join(formats)} is not worked out", more)
     n = task.length
-    chosen = [part for layer in architecture for part in layer if part.group == "indexed"]
-    rounded = _rounded(full or chosen, n)
-    if rounded is not None:
-        return rounded
     wanted = wanted_by(task)
     moved = tracked(task)
     match task:
@@ -120,12 +114,16 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
         case tasks.Recall(question="first") if not full:
             return lack("no two layers shown to keep a key", " and to wait for it")
         case tasks.Copying() if full:
-            return _uncopied(architecture, n)
+            _, told, _ = told_places(architecture, n + 1)
+            if told > n or finders(architecture, address=1, payload=0, tokens=n, named=True):
+                return lack("a copy takes two full layers", " that address places")
+            more = f": {told:,} of {n + 1:,}, and so no token knows how far back to look"
+            return unplaced(architecture, n) or lack("rotations alone tell too few places", more)
         case tasks.KHop() if (said := _unhopped(architecture, task)) is not None:
             return said
         case _ if wanted is not None:
             if not any(comparing(architecture, wanted, n + 1)):
-                return uncompared(architecture, wanted, n + 1)
+                return _uncompared(architecture, wanted, n + 1)
             if wanted.averaged and wanted.letter * n > MOST_AVERAGED:
                 more = f" from one of them: {n:,} of {wanted.letter} bits"
                 return lack("averages of so many tokens not told", more)
@@ -134,84 +132,40 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
             return None if moved is None else unmultiplied(architecture, moved, n)
 
 
-def _rounded(full: list[Mechanism], tokens: int) -> Words | None:
-    """Which number formats keep layers from all constructions; None where some are known."""
-    if not full or any(part.formats <= EXACT_FORMATS for part in full):
-        return None
-    formats = sorted({name for part in full for name in part.formats} - EXACT_FORMATS)
-    more = ": what it takes of a score's lead is known for fp64, fp32, bf16 and fp16 alone"
-    turned = next((part.rotation for part in full if part.rotation is not None), None)
-    lead = selection_lead(turned, tokens, "bf16") if turned and tokens <= MOST_OFFSETS else None
-    if lead is not None:
-        more += (
-            f" (an offset leads by {down(lead.gap)} of the largest score; bf16 may take"
-            f" {up(lead.rounding)}, and coarser formats more)"
-        )
-    return lack(f"rounding to {' and '.join(formats)} is not worked out", more)
-
-
-def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
-    found = finders(architecture, address=1, payload=0, tokens=tokens, named=True)
-    if len({one.layer for one, _ in found}) == 1:
-        return lack("a copy takes two full layers", ", and one finds tokens by addresses")
-    if found:
-        return None
-    _, told, _ = told_places(architecture, tokens + 1)
-    if not finders(architecture, address=1, payload=0, tokens=tokens):
-        return unplaced(architecture, tokens)
-    if told > tokens:
-        more = ": no two are shown to find the mark and to compare addresses"
-        return lack("too few layers behind known places", more)
-    more = f": {told:,} of {tokens + 1:,}, and so no token knows how far back to look"
-    return lack("rotations alone tell too few places", more)
-
-
 def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
-    found = len({one.layer for one in full_heads(architecture)})
-    keeps = ""
-    if any(part.registers(1) for layer in architecture for part in layer):
-        keeps = (
-            f"; its recurrences are not shown to keep {task.V:,} letters {task.k:,} times behind"
-            " one that brings the letter before"
-        )
-    if not found:
-        return lack("too few letters are kept", keeps) if keeps else None
-    if architecture.positions != "embedded":
-        return lack("no layers tell places, search and hop", f" in turn{keeps}")
+    full = len({one.layer for one in full_heads(architecture)})
     doubling = task.k.bit_length()
-    searching = (
-        f"look for the latest place of a letter, at once by {bits_of(task.n + 1)} heads in fp32 or"
-        " digit by digit in several layers behind one that brings every token the letter before"
-    )
-    if found > doubling:
-        more = (
-            f": its {found} full ones are not shown to {searching}, and {doubling} to double them"
-        )
-        return lack("no layers search and hop in turn", more + keeps)
-    more = f": {doubling} double the hops, behind some that {searching}"
-    return lack(f"takes {doubling + 1} full layers, and it has {found}", more + keeps)
+    if full > doubling or (full and architecture.positions != "embedded"):
+        more = ": the latest place of a letter is looked for in one layer, or digit by digit"
+        return lack("no layers tell places, search and hop", f" in turn{more}")
+    if full:
+        more = f": {doubling} double the hops, behind some that look for the latest place of one"
+        return lack(f"takes {doubling + 1} full layers, and it has {full}", more)
+    if any(part.registers(1) for layer in architecture for part in layer):
+        more = f": {task.V:,} of them {task.k:,} times, behind one that brings the letter before"
+        return lack("too few letters are kept", more)
+    return None
 
 
 def _unbuilt(architecture: Architecture, task: Task) -> Words:
     fit = fitting(task)
     reading = [part for layer in architecture for part in layer if part.reading]
-    if not reading and tracked(task) is not None:
-        more = ", or to fetch by offset"
-        return lack("no layer is shown to turn its state over", more, general=True)
-    if not reading and task.name != "recall":
-        return lack("no layer keeps every token", general=True)
+    if not reading:
+        if tracked(task) is not None:
+            more = ", or to fetch by offset"
+            return lack("no layer is shown to turn its state over", more, general=True)
+        if task.name != "recall":
+            return lack("no layer keeps every token", general=True)
     if fit is None:
         return lack("no construction for this task", general=True)
     wanted = wanted_by(task)
     heads = list(full_heads(architecture, choosing=True))
     many = fit in ("k-hop", "counting", "neighbour", "qsa") or (wanted and wanted.before > 1)
     if many and any(one.choice for one in heads):
-        more = ": its indexer chooses for all of them at once, so that a layer asks for one"
-        return lack("one choice of tokens for all heads", more, general=True)
+        return lack("one choice of tokens for all heads", ", by its indexer", general=True)
     blocks = fit == "retrieval" and any(part.compresses_blocks for part in reading)
     if reading and not heads and not blocks:
-        more = f": `{fit}` is for full attention, and it has {reading[0].title}"
-        return lack(f"no construction for {reading[0].name} layers", more)
+        return lack(f"no construction for {reading[0].name} layers", f", as `{fit}` is")
     if fit in ("pairs", "equality") and len({one.layer for one in heads}) < 2:
         return lack("takes two full layers", f", by the construction `{fit}`", general=True)
     if wanted is None:
@@ -233,7 +187,7 @@ def _unbounded(architecture: Architecture, task: Task) -> tuple[str, str]:
         return "; bounds on it need a small cache, or a single layer", ""
     if task.prefix_classes() is None and task.table() is None:
         short = "prefixes to tell apart are not counted"
-        return f"; how many {short.partition(' are')[0]} there are is not counted", short
+        return f"; {short}", short
     said = "; no bound here names a size at which it fails"
     family = task.family()
     # a small vocabulary holds few contexts, or keys: no prompt is long enough for a bound
@@ -249,57 +203,35 @@ def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Wo
     placed = unplaced(architecture, letters)
     if product <= 1:
         return placed
-    windows = all(reader.window is not None for reader in found.values())
-    who = "windows" if windows else "layers that read"
-    reached = f"its {who} are known to multiply {product - 1:,} letters by their offsets"
+    reached = f"its layers that read are known to multiply {product - 1:,} letters by their offsets"
     if placed is not None:
         return placed._replace(why=f"{reached}; {placed.why}")
     return lack(f"weights are known up to n = {product - 1:,}", f": {reached}")
 
 
-def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
+def _unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
     """Why no layers are known to count brackets and to keep them; None where some are."""
     needed = Needed.of(task)
     missing = by_levels(architecture, task)
     if not isinstance(missing, Words) or stacked(architecture, needed) is not None:
         return None
-    parts = [part for layer in architecture for part in layer]
-    kept = [part.slots.places for part in parts if part.slots is not None]
     if any(full_heads(architecture)):
         return missing
-    if not any(part.adds_up for part in parts):
-        more = (
-            ": that takes a plain sum over all tokens, without decay, normaliser or norm (linear"
-            " attention with normaliser=false)"
-        )
-        return lack("no layer is shown to count brackets", more)
-    if not kept:
-        more = (
-            ": that takes a delta rule that overwrites one slot for each depth, without"
-            " convolution, norm or gate"
-        )
-        return lack("no layer is shown to keep a stack", more)
-    if max(kept) < needed.slots:
-        more = f": {max(kept):,}, one for each key dimension, and {needed.slots:,} may be open"
-        return lack("too few slots for what is open", more)
-    if stacked(architecture, replace(needed, tokens=1)) is not None:
-        return lack("its formats hold no sums so long")
-    more = (
-        ": the layer that counts must stand before two delta-rule layers, the first of them with"
-        f" {needed.slots:,} key dimensions and {needed.bits} value dimensions"
+    return lack(
+        "no layers are shown to count and keep brackets",
+        ": a plain sum over all tokens, without decay, normaliser or norm (linear attention with"
+        " normaliser=false), behind it a delta rule without convolution, norm or gate of"
+        f" {needed.slots:,} key dimensions and {needed.bits} value dimensions, and one more, in"
+        " formats that hold such sums",
     )
-    return lack("its layers stand in another order", more)
 
 
-def uncompared(architecture: Architecture, wanted: Wanted, tokens: int) -> Words | None:
+def _uncompared(architecture: Architecture, wanted: Wanted, tokens: int) -> Words | None:
     """Why no full layer compares what is looked up among so many tokens; None where one does."""
     heads, needed = list(full_heads(architecture, choosing=True)), wanted.key
     most = max((one.content_dims for one in heads), default=needed)
     if most >= needed:
-        if not heads or not all(one.part.normed and not one.choice for one in heads):
-            return None
-        more = f": twice {needed:,} behind a norm, or in fp32 and wider one more"
-        return lack(_NO_CONTENTS, more)
+        return None
     if architecture.positions in _POSITIONS:
         return _POSITIONS[architecture.positions]
     if not most:
@@ -310,9 +242,8 @@ def uncompared(architecture: Architecture, wanted: Wanted, tokens: int) -> Words
             return lack(short, f" are shown to compare over {tokens:,} tokens")
         more = " of its full layers with the distance, so that values are not shown to compare"
         return lack("rotations turn every key dimension", more)
-    left = f": its {kind_of_readers(architecture)} layers have {most:,}"
-    left += " that no rotation turns" * any(one.part.rotation is not None for one in heads)
-    return lack(_NO_CONTENTS, f"{left}, and that takes {needed:,}")
+    left = f": its {kind_of_readers(architecture)} layers have {most:,} that no rotation turns"
+    return lack("too few key dimensions to compare values", f"{left}, and that takes {needed:,}")
 
 
 def unplaced(architecture: Architecture, tokens: int) -> Words | None:
@@ -325,18 +256,15 @@ def unplaced(architecture: Architecture, tokens: int) -> Words | None:
     rotated = [one for one in heads if one.part.rotation is not None]
     if not rotated:
         counted = max(counted_tokens(architecture, one.layer) for one in heads)
-        more = "whether layers before them can supply places is not shown here"
-        if counted:
-            more = f"layers before them are shown to count {counted:,} tokens"
-        return lack("its full layers see no places", f" (no embeddings, no rotation): {more}")
+        more = f" (no embeddings, no rotation): layers before them count {counted:,} tokens"
+        return lack("its full layers see no places", more)
     if tokens > MOST_OFFSETS:
         return lack(f"rotations examined up to {MOST_OFFSETS:,} tokens")
     part, head = rotated[0].part, rotated[0].head
     lead = rotated[0].place_lead(tokens)
-    if lead is None and rotated[0].choice:
-        return lack("its indexer finds no offset", ": it is not turned by places")
     if lead is None:
-        return lack(f"rounding of rotations in {head.format}: unknown")
+        chosen = "its indexer finds no offset: it is not turned by places"
+        return lack(chosen if rotated[0].choice else f"rounding of rotations in {head.format}")
     return lack(
         "rotations not shown to tell places apart",
         f" alone ({part.rotation}), {tokens:,} of them in {head.format}: the offset asked for leads"

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from math import inf, log, prod
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.formats import DIGITS, NumberFormat
+from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.numbers.selection import Lead, Slow
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import (
@@ -53,6 +54,7 @@ from separatrix.theory.solves.places import Attending
 from separatrix.theory.solves.recall import asked_of
 from separatrix.theory.solves.states import Needed, automaton_of, room_for, stacked
 from separatrix.theory.solves.steps import chain_keys, encoder_dims
+from separatrix.theory.words import counted_as
 
 AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options of a head that finds places which recipes write around."""
@@ -155,18 +157,10 @@ def first_of(task: Task, stack: Architecture, want: Want) -> list[Slot]:
 
 
 def _needs(stack: Architecture, wants: Sequence[Want]) -> str:
-    kinds = [want.said.partition(" layer") for want in wants]
-    alike = len({kind for kind, _, _ in kinds}) == 1
-    said = [
-        f"{rest.strip()} ({len(such(stack, want))} of its layers are such)"
-        for want, (_, _, rest) in zip(wants, kinds, strict=True)
-    ]
-    if alike:
-        count = len(wants)
-        each = " and then one ".join(dict.fromkeys(said))
-        return f"{count} {kinds[0][0]} layer{'s' * (count > 1)} {each}"
     return " and behind it ".join(
-        f"a {kind} layer {rest}" for (kind, _, _), rest in zip(kinds, said, strict=True)
+        f"{counted_as(len(list(alike)), 'layer')} of this kind (it has {len(such(stack, want))}):"
+        f" {want.said}"
+        for want, alike in groupby(wants)
     )
 
 
@@ -273,7 +267,6 @@ def plain_wanted(
     kind: type[Full | Sparse | Indexed | Window] = Full,
     without: frozenset[str] = frozenset(),
     more: str = "",
-    no: str = "conv, rope, sink or cap",
 ) -> Want:
     """A head with no option but those in `without`, so wide, of which `other` is true: `more`."""
 
@@ -286,7 +279,8 @@ def plain_wanted(
     return Want(
         holds,
         f"{kind.__name__.lower()} layer with {more}head_dim >= {keys}, value_dim >= {values},"
-        f" numbers of at least 32 bits and no {no}",
+        f" numbers of at least 32 bits and no option{' but ' * bool(without)}"
+        f"{', '.join(sorted(without))}",
     )
 
 
@@ -325,7 +319,6 @@ def _sparse(task: Eva, stack: Architecture, form: str) -> list[Want]:
         lambda part: part.block & (part.block - 1) == 0,
         kind=Sparse,
         more="a block of 2, 4, 8, ... tokens, ",
-        no="conv, rope, window or gates",
     )
     return [want]
 
@@ -338,7 +331,6 @@ def _indexed(task: Eva, stack: Architecture, form: str) -> list[Want]:
         lambda part: part.block == 1 and part.index_dim >= keys,
         kind=Indexed,
         more=f"index_dim >= {keys}, block=1, ",
-        no="conv or rope",
     )
     return [want]
 
@@ -390,13 +382,10 @@ def _carried(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
     # by rotations alone it is the last token that asks, whose place is known
     if between and full[0].lead is None:
         return [between[0], *full]
-    raise cannot_hold(
-        task,
-        stack,
-        f"besides its {task.L} full layers a bounded layer that hands on {code} bits, with numbers"
-        " of at least 32 bits, before the first or second of them: a linear, gated or delta-rule"
-        f" recurrence with value_dim >= {code}, a window, a short convolution, mamba or rglru",
+    needs = (
+        f"before the first or second of these full layers a bounded one that hands on {code} bits"
     )
+    raise cannot_hold(task, stack, needs)
 
 
 def paired(task: Thought) -> SeqComp:
@@ -417,7 +406,6 @@ def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Want]:
         lambda part: not part.causal,
         without=frozenset({"causal"}),
         more="causal=false, ",
-        no="other option",
     )
     return [want] * (1 + bits_for(task.L + 1))
 
@@ -446,7 +434,6 @@ def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
         lambda part: part.conv >= 2,
         without=frozenset({"conv"}),
         more="a convolution to join a key and its value, two tokens: conv >= 2, ",
-        no="rope or sink",
     )
     return [want]
 
@@ -499,16 +486,13 @@ def _turning(task: Task, stack: Architecture, form: str, *, swaps: bool = False)
         return Slot() if room is not None and room.form == kind and bare else None
 
     keys, values, updates = 2 * moved.things, len(moved.followed), moved.swaps
-    needs = {
-        "flip": "head_dim >= 1",
-        "reflections": f"head_dim >= {keys}, value_dim >= {values}, {updates} updates per token",
-        "swaps": f"2 heads, head_dim >= {keys}, value_dim >= {moved.things**2}, embeddings of"
-        " positions",
-    }
+    needs = f"head_dim >= {keys}, value_dim >= {values}, {updates} updates per token"
+    if swaps:
+        needs = f"2 heads of head_dim >= {keys} and value_dim >= {moved.things**2}, embedded places"
     want = Want(
         holds,
-        f"deltanet, gdn, kda or deltaproduct layer with negative=true, {needs[kind]}, and no conv"
-        " or gate, in fp32, bf16 or fp16",
+        "deltanet, gdn, kda or deltaproduct layer with negative=true"
+        f"{f', {needs},' * (kind != 'flip')} and no conv or gate, in fp32, bf16 or fp16",
     )
     return first_of(task, stack, want)
 
@@ -517,7 +501,7 @@ def _even(task: Parity | Modular, stack: Architecture, form: str) -> list[Want]:
     """A head whose queries may be 0, so that it weighs all tokens alike."""
     if task.n > MOST_EVEN:
         raise SizeError(f"{task.spec}: at most {MOST_EVEN:,} bits are counted by equal weights")
-    return [plain_wanted(1, 1, without=AROUND, no="cap")]
+    return [plain_wanted(1, 1, without=AROUND)]
 
 
 def seen_by(part: Mechanism) -> float:
@@ -566,13 +550,12 @@ def offset_wanted(
         # all tokens that are not asked for weigh less than e^-17 together
         return Slot(start=part.rotation.dims, lead=lead, score=(log(tokens) + 17) / margin)
 
-    said = (
-        f"full layer with {f'{heads} heads, ' * (heads > 1)}head_dim >= {keys}, value_dim >="
-        f" {values}, numbers of at least 32 bits, positions=embedded, a set of keys for each head"
-        f" and no conv, rope, sink or cap, or rope that tells {tokens:,} places and a start token"
-        f" apart (at most {MOST_TOLD:,}), a gate and qk_norm=head at most"
+    return Want(
+        holds,
+        f"full layer with {heads} heads of head_dim >= {keys} and value_dim >= {values}, keys for"
+        " each, numbers of at least 32 bits, positions=embedded and no option; or rope that tells"
+        f" {tokens:,} places and a start token apart (at most {MOST_TOLD:,}), gate, qk_norm=head",
     )
-    return Want(holds, said)
 
 
 def before_of(task: Task) -> int:
@@ -632,14 +615,9 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
     while prod(words) < task.length:
         able = [i for i in range(len(found)) if further(i)]
         if not able:
-            # a layer of more choices than are gone through has no use for more heads
-            heads = ", or heads in them" * any(few(count + 1) for count in words)
-            raise cannot_hold(
-                task,
-                stack,
-                f"more layers that multiply{heads} ({want.said}): {len(found)} of its layers are"
-                f" such, and multiply {prod(words):,} of {task.length:,} letters",
-            )
+            multiplied = f"multiply {prod(words):,} of {task.length:,} letters"
+            needs = f"more layers that multiply: its {len(found)} {multiplied} ({want.said})"
+            raise cannot_hold(task, stack, needs)
         words[min(able, key=lambda i: words[i])] += 1
     return [(slot, count) for slot, count in zip(found, words, strict=True) if count > 1]
 
@@ -651,10 +629,9 @@ def _brackets(task: Dyck, stack: Architecture, form: str) -> list[Slot]:
         raise cannot_hold(
             task,
             stack,
-            "a linear layer (identity or relu, no normaliser), behind it a deltanet or gdn layer"
-            f" with head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that"
-            " another one, without conv or gate, in formats that hold integers up to"
-            f" {4 * (task.n + 2):,}",
+            "a linear layer (identity or relu, no normaliser) and two deltanet or gdn layers behind"
+            f" it without conv or gate, the first with head_dim >= {needed.slots} and value_dim >="
+            f" {needed.bits}, in formats that hold integers up to {4 * (task.n + 2):,}",
         )
     return [Slot(place) for place in found]
 
@@ -939,20 +916,4 @@ def _check_sizes(recipe: str, task: Task, form: str) -> None:
 
 def in_construct(verdict: Verdict) -> str:
     """The same for a card: that `construct` makes a construction; "" where it is not known to."""
-    if not built_by(verdict):
-        return ""
-    exact = verdict.theorem in EXACT and not _rounds(verdict)
-    return f"`construct` builds it{', exactly' if exact else ' in float32'}"
-
-
-def _rounds(verdict: Verdict) -> bool:
-    """Whether a format of the layer is too narrow for the recipe's answers: turns of a cycle of q
-    things are told apart by numbers up to 3/2 (q - 1)^2 in halves.
-    """
-    moved = tracked(parse_task(verdict.task))
-    if moved is None or len(moved.followed) > len(moved.blocks):
-        return False
-    layer = Architecture.parse(verdict.architecture).layers[verdict.numbers["layer"]]
-    formats = [name for part in layer if part.turning is not None for name in part.formats]
-    halves = 3 * sum((length - 1) ** 2 for length in moved.blocks)
-    return halves > 1 << min(DIGITS[name] for name in formats)
+    return "`construct` builds it" if built_by(verdict) else ""

@@ -37,24 +37,17 @@ def test_no_more_slots_are_needed_than_brackets_can_be_closed() -> None:
 
 
 @each(
-    "spec, said",
+    "spec",
     [
-        ("gdn*3", "shown to count"),
-        ("linear + deltanet*2", "shown to count"),
-        ("linear*3 @ feature=relu, normaliser=false", "shown to keep"),
-        (f"{PLAIN}, conv=4", "shown to count"),
-        (f"{PLAIN}, head_dim=3", "open: 3"),
-        (f"{PLAIN}, bf16", "hold no sums"),
-        (
-            "deltanet + linear + gdn @ feature=identity, normaliser=false",
-            "two delta-rule layers",
-        ),
+        *("gdn*3", "linear + deltanet*2", "linear*3 @ feature=relu, normaliser=false"),
+        *(f"{PLAIN}, conv=4", f"{PLAIN}, head_dim=3", f"{PLAIN}, bf16"),
+        "deltanet + linear + gdn @ feature=identity, normaliser=false",
     ],
 )
-def test_an_open_verdict_says_what_is_lacking(spec: str, said: str) -> None:
+def test_an_open_verdict_says_what_it_takes(spec: str) -> None:
     found = verdict(spec, 96, 2, 6)
     assert found.status == "OPEN"
-    assert said in found.statement
+    assert "6 key dimensions" in found.statement
 
 
 @pytest.mark.parametrize(("name", "digits"), [("bf16", 8), ("fp16", 11), ("fp32", 24)])

@@ -57,15 +57,14 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
     "spec, text, said",
     [
         ("full*4 @ fp8", "eva:n=64,V=64", "rounding to fp8"),
-        ("full(rope=true)*4 @ int8, positions=none", "eva:n=64,V=64", "bf16 may take 0.0"),
+        ("full(rope=true)*4 @ int8, positions=none", "eva:n=64,V=64", "rounding to int8"),
         ("full(rope=true)*2 @ positions=none", QUESTIONS["c-grams"], "8 of 16 bits"),
         ("full*2 @ head_dim=8", QUESTIONS["c-grams"], "layers have 8"),
         ("full @ positions=none", QUESTIONS["several needles"], "see no places"),
         ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "hop in turn"),
         ("full(rope=true)*4 @ positions=none", QUESTIONS["copying"], "625 of 4,098"),
-        ("full(rope=true)*6 @ positions=none", QUESTIONS["copying"], "behind known places"),
+        ("full(rope=true)*6 @ positions=none", QUESTIONS["copying"], "address places"),
         ("full*3", QUESTIONS["hops"], "takes 4 full"),
-        ("full*3", QUESTIONS["hops"], "digit by digit"),
         ("full*4 @ bf16, heads=4", QUESTIONS["hops"], "digit by digit"),
         ("gdn*4", QUESTIONS["c-grams"], "here names a size"),
         # 8 ids are 4 for each place of a context: 16 contexts, 16 (2 + 1) + 2 + 2 tokens

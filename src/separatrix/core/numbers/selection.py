@@ -131,7 +131,7 @@ def slow_bits(
     """How two of so many tokens compare the bits of `many` of them in the slowest pairs, most
     clearly; None where pairs are too few or turn too far, or the format is another. `normed`:
     behind a norm of queries and keys, which a pair that no query asks with keeps as long where
-    there is no token; `single`: one bit in a pair alone, so that a query may ask for some of them.
+    there is no such token; `single`: one bit in a pair alone, so that a query may ask for some.
 
     A query asks in the middle of what a pair turns over all tokens, and is off by a_r = theta_r
     (tokens - 1) / 2 at most. A bit alone in a pair has the weight w_r = 1 / cos(a_r / 2)^2: where

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flint import arb, ctx, fmpz
@@ -12,6 +13,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import NEITHER, Theorem
+from separatrix.theory.words import TOLD
 
 MOST_WRITTEN = 4096
 """Exponents of two up to this are multiplied out."""
@@ -54,66 +56,60 @@ class Bite:
         return f"{self.base:,}^(2^{self.exponent})"
 
 
-class _Asymptotic(Theorem):
+class Asymptotic(Theorem):
+    """One of these bounds."""
+
     shows = NEITHER
+
+    def __init__(
+        self, key: str, bound: Callable[[Architecture, int], tuple[int, int] | None]
+    ) -> None:
+        """`bound`: of a stack and so many functions, how many steps defeat it if Hdp <=
+        n^(2^-exponent), and this exponent; None where it says nothing.
+        """
+        self.bound = bound
+        for name, value in ({"key": key} | TOLD[key]._asdict()).items():
+            setattr(self, name, value)
 
     @property
     def cited(self) -> str:
         paper, number = self.key.split("-")
         return f"[{paper}, Theorem {number}]"
 
-    def _vacuous(
-        self, architecture: Architecture, task: SeqComp, steps: int, exponent: int
-    ) -> Verdict:
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        found = self.bound(architecture, task.L) if isinstance(task, SeqComp) else None
+        if found is None:
+            return None
+        steps, exponent = found
         bite = Bite(hdp(architecture), exponent)
+        digits = bite.log2
+        short = digits if len(digits) <= 40 or not digits.isdigit() else f"10^{len(digits) - 1}"
         sentence = (
             "asymptotic, nothing is shown at this size: its bound needs Hdp <="
-            f" n^(2^-{exponent}), and with Hdp = {bite.base:,} it would bite at n ="
-            f" {bite}, that is log2 n = {_short(bite.log2)}"
+            f" n^(2^-{exponent}), and with Hdp = {bite.base:,} it would bite at n = {bite}, that is"
+            f" log2 n = {'about ' * (short != digits)}{short}"
         )
         numbers = {"Hdp": bite.base, "exponent": exponent, "steps": steps}
-        return self.verdict(architecture, task, "OPEN", sentence, log2_n=bite.log2, numbers=numbers)
+        return self.verdict(architecture, task, "OPEN", sentence, log2_n=digits, numbers=numbers)
 
 
-def _short(digits: str) -> str:
-    return digits if len(digits) <= 40 or not digits.isdigit() else f"about 10^{len(digits) - 1}"
+def chen_peng_wu(architecture: Architecture, functions: int) -> tuple[int, int] | None:
+    memory = architecture.remembering
+    parts = [part for layer, _ in memory for part in layer]
+    layers = sum(times for _, times in memory)
+    full = all(part.group == "full" and not part.fed_bits(1 << 20) for part in parts)
+    return (layers, 4 * layers) if full and 1 <= layers <= functions else None
 
 
-class ChenPengWu(_Asymptotic):
-    key = "CPW-1.1"
-
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        memory = architecture.remembering
-        full = all(
-            part.group == "full" and not part.fed_bits(1 << 20)
-            for layer, _ in memory
-            for part in layer
-        )
-        layers = sum(times for _, times in memory)
-        if not isinstance(task, SeqComp) or not full or not 1 <= layers <= task.L:
-            return None
-        return self._vacuous(architecture, task, layers, 4 * layers)
-
-
-class YeEtAl(_Asymptotic):
-    key = "Ye26-1.1"
-
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, SeqComp) or any(len(layer) > 1 for layer in architecture):
-            return None
-        parts = [part for layer, _ in architecture.counted() for part in layer]
-        full = len(architecture.reading)
-        covered = all(
-            part.name in ("full", "mla", "mlp")
-            or (part.group == "recurrent" and part.name != "loglinear")
-            for part in parts
-        )
-        if (
-            not covered
-            or not 1 <= full <= task.L - 1
-            or len(architecture) > 2 ** (3 * (full + 1) ** 2)
-        ):
-            return None
-        if not any(part.group == "recurrent" for part in parts):
-            return None
-        return self._vacuous(architecture, task, full + 1, 4 * (full + 1) + 2)
+def ye_et_al(architecture: Architecture, functions: int) -> tuple[int, int] | None:
+    parts = [part for layer, _ in architecture.counted() for part in layer]
+    recurrent = [part.group == "recurrent" and part.name != "loglinear" for part in parts]
+    steps = len(architecture.reading) + 1
+    covered = all(
+        known or part.name in ("full", "mla", "mlp")
+        for known, part in zip(recurrent, parts, strict=True)
+    )
+    by_layers = all(len(layer) == 1 for layer in architecture)
+    if not (covered and by_layers and any(recurrent) and 2 <= steps <= functions):
+        return None
+    return (steps, 4 * steps + 2) if len(architecture) <= 2 ** (3 * steps**2) else None

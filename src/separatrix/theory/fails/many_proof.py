@@ -165,11 +165,10 @@ class Parameters(Choice[int], ProofParameters):
         complete = [len(one) for one in series] == [self.L - 1, self.L - 1, self.L - 2, self.L - 1]
         sizes = (self.m, self.part, self.G, self.g, self.t, self.x, self.y_1)
         sizes += (*self.n, *self.contents, *self.hit)
-        if max(sizes) >= LARGEST:
-            raise SizeError("Theorems VI and VII take sizes below 2^13000; these are larger")
         # before anything is made of so many factors
-        if sum(size.bit_length() for size in self.size) >= LARGEST.bit_length():
-            raise SizeError("Theorems VI and VII take functions of fewer than 2^13000 entries")
+        entries = sum(size.bit_length() for size in self.size)
+        if max(sizes) >= LARGEST or entries >= LARGEST.bit_length():
+            raise SizeError("Theorems VI and VII take sizes and functions' entries below 2^13000")
         if not (
             self.L >= 3
             and complete

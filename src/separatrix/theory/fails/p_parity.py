@@ -43,19 +43,14 @@ class TheoremP(Theorem):
         if least is None:
             return None
         n, since = self.since(task, least)
-        T = number(still.tokens)
         declared = _declared(architecture)
+        found = f"here runs have {number(runs.shorter)}"
         if fails:
-            sentence = (
-                f"{declared}after {T} equal tokens all layers stand still, from any state, so that"
-                f" {runs.shown} leave one state and have different answers; {since}, with or"
-                " without chain of thought"
-            )
-        else:
-            sentence = (
-                f"{declared}all layers stand still, from any state, only after {T} equal tokens;"
-                f" here runs have {number(runs.shorter)}; {since}"
-            )
+            found = f"{runs.shown} leave one state and have different answers"
+        sentence = (
+            f"{declared}after {number(still.tokens)} equal tokens all layers stand still, from any"
+            f" state; {found}; {since}, with or without chain of thought"
+        )
         numbers = {"T": still.tokens}
         for place, (times, after) in enumerate(still.kinds, 1):
             numbers |= {f"layers_{place}": times, f"c_{place}": after}

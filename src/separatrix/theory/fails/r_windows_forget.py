@@ -205,14 +205,16 @@ def alike_behind(task: Task) -> Alike | None:
     def until(token: int) -> Callable[[int], int]:
         return lambda c: token
 
+    def but_for_as_many(c: int) -> int:
+        return n - c
+
     if table is not None:
-        values = partial(_lists, task, table)
-        facts = partial(Alike, values, table.number, every=table.tokens, table=table)
+        values, number, each = partial(_lists, task, table), table.number, table.tokens
         if isinstance(task, MQAR):
             # behind filler and all other queries each fact of the prefix, one of them last; what
             # stands at the end answers nothing
-            return facts(lambda c: n - c, n - 1)
-        return facts(until(table.asked), table.answered)
+            return Alike(values, number, but_for_as_many, n - 1, each, table)
+        return Alike(values, number, until(table.asked), table.answered, each, table)
     if moved is not None:
 
         def products(c: int) -> Count:
@@ -223,8 +225,11 @@ def alike_behind(task: Task) -> Alike | None:
         case Equality(n=bits) | Disjointness(n=bits):
             return Alike(partial(Power, 2), bits, until(bits), n)
         case Dyck(k=k, D=deepest) if k > 1:
-            most = min(deepest, n // 2)
-            return Alike(partial(Power, k), most, lambda c: n - c if c < deepest else c, n)
+
+            def closing(c: int) -> int:
+                return but_for_as_many(c) if c < deepest else c
+
+            return Alike(partial(Power, k), min(deepest, n // 2), closing, n)
         case Counting(n=symbols, V=kinds):
             return Alike(partial(_multisets, kinds), symbols, until(symbols), n)
         case Recall(n=pairs, K=keys, V=kinds, form="last", question="last"):
@@ -239,7 +244,11 @@ def alike_behind(task: Task) -> Alike | None:
                 return None
             # continuations share no tokens, and what is written comes behind the prompt
             whole = task.prefix_length
-            return Alike(lambda c: contents, 1, until(whole), n, every=whole)
+
+            def classes_of(c: int, found: Count = contents) -> Count:
+                return found
+
+            return Alike(classes_of, 1, until(whole), n, every=whole)
 
 
 def _lists(task: Task, table: Table, c: int) -> Count:

@@ -185,14 +185,13 @@ class DepthTheorem(Theorem, Generic[P]):
             ) from None
         n = parameters.length(steps) if task is None else task.length
         found = Found(n, parameters, self._sizes_at(architecture, n))
-        functions = self.functions(found.sizes.readers)
-        if len(parameters.branching) != functions - 1:
+        functions = len(parameters.branching) + 1
+        other = task is not None and parameters.size != self.size(found.sizes, task)
+        if other or functions != self.functions(found.sizes.readers):
             raise CheckFailed(
-                f"the parameters of Theorem {self.key} are about {len(parameters.branching) + 1}"
-                f" functions; of this stack it speaks with {functions}"
+                f"the parameters of Theorem {self.key} are about {functions} functions, or sizes,"
+                " that it is not about here"
             )
-        if task is not None and parameters.size != self.size(found.sizes, task):
-            raise CheckFailed(f"the parameters of Theorem {self.key} are not those of {task.spec}")
         if not self.holds(found.sizes, found.parameters):
             raise CheckFailed(
                 f"an inequality of Theorem {self.key} does not hold with these parameters"

@@ -180,9 +180,7 @@ def by_levels(architecture: Architecture, task: Dyck) -> Room | Words:
         free = (one for one in full_heads(architecture) if one.layer not in known.layers)
         counting = counters(((one.layer, one.part) for one in free), task.n)
         if not counting:
-            others = "other " * bool(known.layers)
-            more = f", by averages of its {others}full ones, the open ones of {task.n:,} brackets"
-            missing = lack("too few layers count", more)
+            missing = lack("too few layers count", f" the open ones of {task.n:,} by averages")
             continue
         more = ", or those and the digits of a place, in turn behind layers that count"
         missing = lack("depths are not compared", more)

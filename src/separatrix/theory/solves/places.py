@@ -187,8 +187,8 @@ class Attending:
         rotation, head, normed = self.part.rotation, self.head, self.part.normed
         if rotation is None or rotation.dims != head.head_dim or head.latent or self.choice:
             return None
-        # of several tokens some may be missing: keys of unlike length, and bits that are not there
-        if (normed and many > 1) or bits < 2:
+        # a token that is missing lacks its bits; behind a norm the whole key stands in another pair
+        if bits < 2:
             return None
         placed = self.architecture.positions in ("embedded", "none")
         if not placed or not head.has_room(0, bits):

@@ -12,7 +12,6 @@ from math import ceil, inf
 from operator import itemgetter
 from typing import NamedTuple
 
-from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
@@ -35,13 +34,12 @@ from separatrix.theory.solves.room import (
     LAST,
     START,
     WIDE,
-    Construction,
     Room,
     bits_of,
     each,
 )
 from separatrix.theory.solves.states import SATURATED
-from separatrix.theory.words import Words, counted_as
+from separatrix.theory.words import counted_as
 
 ASSUMED_WIDTH = 4
 """Units of an MLP over the width of attention heads, where no file says how many there are."""
@@ -291,34 +289,6 @@ def products(architecture: Architecture, task: Task) -> Room | None:
         or multiplied(slotted(architecture, points, n), SATURATED)
         or multiplied(readers(architecture, points, n, blank=False), LAST)
     )
-
-
-class TheoremS(Construction):
-    @property
-    def cited(self) -> str:
-        return f"Theorem {self.key}"
-
-    def told(
-        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
-    ) -> Words:
-        numbers = verdict.numbers
-        if "channels" in numbers:
-            return Words(
-                f"one full layer (layer {numbers['layer'] + 1}) counts by equal weights",
-                "The average over all tokens says what they add up to, if the kernel divides once,"
-                " in the end.",
-            )
-        used = [numbers[f"maps_{i}"] for i in range(1, numbers["layers"] + 1)]
-        of = f"its own MLP of {number(numbers['width'])}"
-        if not numbers["width_stated"]:
-            of = f"an MLP of {number(numbers['width'])} (assumed)"
-        asked = "" if numbers["every_prefix"] else ", asked by a token of its own"
-        return Words(
-            f"{counted_as(len(used), 'layer')} of {len(architecture)} multiply"
-            f" {_in_turn(used)}, within {of}{asked}",
-            "Each layer fetches products of stretches of letters by their offset, and multiplies"
-            f" them: up to {number(numbers['letters'])} letters.",
-        )
 
 
 def _multiplied(
