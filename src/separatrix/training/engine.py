@@ -1,5 +1,5 @@
 """Training a pack: models of one shape, each with its own seed, learning rate and weight decay; and
-its checkpoints, tensors and plain numbers in one file in the format of safetensors.
+its checkpoints, tensors and plain numbers in the format of safetensors, behind their sha256.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -92,18 +92,20 @@ class Watch:
 _STATE = "state"
 _WINDOW = "window"
 _ENDED = "ended."
+_HASH = 32
+"""Bytes of a sha256, with which a checkpoint begins."""
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and plain numbers of a checkpoint. Raises EvidenceError for what is none."""
-    try:
-        # safetensors: 8 bytes of length, then a header of JSON
-        length = int.from_bytes(data[:8], "little")
-        state = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][_STATE])
-        tensors = load(data)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise EvidenceError("a checkpoint is damaged, or is none of a training") from error
-    return tensors, state
+    """Tensors and plain numbers of a checkpoint. Raises EvidenceError for one whose hash is
+    another, as of a file in which a bit has turned over, and for what is none.
+    """
+    kept, data = data[:_HASH], data[_HASH:]
+    if sha256(data).digest() != kept:
+        raise EvidenceError("a checkpoint is damaged, or is none of a training")
+    # safetensors: 8 bytes of length, then a header of JSON
+    length = int.from_bytes(data[:8], "little")
+    return load(data), json.loads(json.loads(data[8 : 8 + length])["__metadata__"][_STATE])
 
 
 class Trainer:
@@ -190,7 +192,8 @@ class Trainer:
             "outcomes": {key: outcome.to_json() for key, outcome in self._outcomes.items()},
         }
         own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        return save(own, metadata={_STATE: json.dumps(state)})
+        data = save(own, metadata={_STATE: json.dumps(state)})
+        return sha256(data).digest() + data
 
     @classmethod
     def resumed(cls, pack: Pack, data: bytes, *, device: str = "cpu") -> Trainer:

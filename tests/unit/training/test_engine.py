@@ -153,6 +153,8 @@ def test_a_checkpoint_belongs_to_its_pack() -> None:
     data = Trainer(pack()).checkpoint()
     with pytest.raises(EvidenceError, match="another training"):
         Trainer.resumed(pack(seeds=4), data)
-    for damaged in (b"", data[:100], data[:-8], b"x" * 100):
+    turned = bytearray(data)
+    turned[-1] ^= 1
+    for damaged in (b"", data[:100], data[:-8], b"x" * 100, bytes(turned)):
         with pytest.raises(EvidenceError, match="damaged"):
             Trainer.resumed(pack(), damaged)

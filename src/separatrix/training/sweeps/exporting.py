@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import SpecError
+from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.folder import check_new, write_atomic
 
 METRICS = ("key", "step", "loss", "accuracy", "learning_rate")
@@ -44,7 +45,8 @@ def write_metrics(path: Path, rows: Iterable[Sequence[Any]]) -> None:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    inner = {name: row.pop(name) or {} for name in ("run", "outcome")}
+    # of a damaged run nothing is there
+    inner = {name: json_object(row.pop(name)) or {} for name in ("run", "outcome")}
     return row | {f"{name}.{key}": x for name, part in inner.items() for key, x in part.items()}
 
 
