@@ -108,8 +108,6 @@ def ended(trainer: Trainer, device: str = "cpu") -> Trained:
 
 SAVE_EVERY = 10.0
 """Seconds of training that whoever kills the process loses at most."""
-_LOOK_EVERY = 0.2
-"""Seconds of training between two looks at the clock, roughly."""
 Told = Callable[[Trainer], None]
 
 
@@ -127,16 +125,12 @@ def saved(pack: Pack, file: Path, *, device: str = "cpu", told: Told | None = No
         # before hours of training, not after
         write_atomic(file, trainer.checkpoint())
     last = time.monotonic()
-    steps = 1
     with Stopping() as stopping:
         while trainer.active:
-            before = time.monotonic()
-            trainer.advance(steps)
-            took = time.monotonic() - before
-            steps = max(1, min(100, round(steps * _LOOK_EVERY / max(took, 1e-3))))
+            trainer.advance(1)
             if told is not None:
                 told(trainer)
-            if stopping.asked or before + took - last >= SAVE_EVERY:
+            if stopping.asked or time.monotonic() - last >= SAVE_EVERY:
                 write_atomic(file, trainer.checkpoint())
                 last = time.monotonic()
             stopping.heed()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from separatrix.models.stored.run import Run
-from separatrix.tasks.base.task import Batch, Task
+from separatrix.tasks.base.task import Task
 from separatrix.tasks.labels import asked
 
 _ROWS = 2048
@@ -72,11 +72,10 @@ class Streams:
 
     def keep(self, seeds: Sequence[int]) -> None:
         """Goes on with these members only, named by their seeds."""
+        state = self.state()
         self.seeds = list(seeds)
         self._generators = {seed: self._generators[seed] for seed in dict.fromkeys(seeds)}
-        self._before = {seed: self._before[seed] for seed in self._generators}
-        self._rows = {seed: rows for seed, rows in self._rows.items() if seed in self._generators}
-        self._drawn = None
+        self.restore(state)
 
     def state(self) -> dict[str, Any]:
         """Where the streams are, as plain numbers: the generators at the start of what is drawn
@@ -110,15 +109,15 @@ class Streams:
         self._before = {
             seed: generator.bit_generator.state for seed, generator in self._generators.items()
         }
-        self._rows: dict[int, Batch] = {}
         self._drawn: tuple[Tensor, Tensor | None, Tensor] | None = None
 
     def _draw(self) -> None:
         task, _ = self.task_at(self._first)
-        for seed, generator in self._generators.items():
-            if seed not in self._rows:
-                self._rows[seed] = task.sample(self._length * self.batch, generator)
-        rows = [self._rows[seed] for seed in self.seeds]
+        drawn = {
+            seed: task.sample(self._length * self.batch, generator)
+            for seed, generator in self._generators.items()
+        }
+        rows = [drawn[seed] for seed in self.seeds]
         # all members together, so that each has as many places
         places, answers = asked(task, np.concatenate([each.targets for each in rows]))
         self._drawn = (

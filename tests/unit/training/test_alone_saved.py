@@ -43,12 +43,8 @@ def weights(trainer: Trainer) -> list[torch.Tensor]:
     ],
 )
 def test_an_interrupt_waits_for_the_step_and_saves(
-    sent: signal.Signals,
-    raised: type[BaseException],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sent: signal.Signals, raised: type[BaseException], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(session, "_LOOK_EVERY", 0.0)
     file = tmp_path / "here.checkpoint"
     before = signal.getsignal(sent)
     stopped_at: list[int] = []
@@ -80,7 +76,6 @@ def test_an_interrupt_waits_for_the_step_and_saves(
 @pytest.mark.slow
 def test_it_saves_while_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(session, "_LOOK_EVERY", 0.0)
     file = tmp_path / "here.checkpoint"
     steps: list[int] = []
     session.saved(

@@ -249,8 +249,6 @@ def _check_version(path: Path, application: int, version: int) -> None:
             f"{path} was made by a newer Separatrix (store version {version}; this one reads"
             f" {VERSION}); upgrade, or give another --store"
         )
-    if version < 1:
-        raise damaged(path, f"store version {version} never was one")
     if version < VERSION:
         newer, older = UPGRADES
         raise StoreError(

@@ -50,8 +50,6 @@ SORTS = (
 """What runs can be sorted by."""
 HASHED = 100_000
 """So many runs are hashed for a summary, too: a sixth of a second."""
-_AMBIGUOUS = 3
-_SHORTEST_SHOWN = 12
 
 
 def _sound(column: str, instead: str = "NULL") -> str:
@@ -230,19 +228,12 @@ class Reading:
         # no letter of a key comes after "f"
         where = "replaced = 0 AND key >= ? AND key < ?"
         values = (key_prefix, f"{key_prefix}g")
-        found = self.rows(sort="key", limit=_AMBIGUOUS, where=where, values=values)
-        path = self._database.path
-        if not found:
+        found = self.rows(limit=2, where=where, values=values)
+        if len(found) != 1:
+            many = "several runs" if found else "no run"
             raise StoreError(
-                f"{path} has no run whose key begins with '{key_prefix}'; `separatrix runs list`"
-                " lists keys"
-            )
-        if len(found) > 1:
-            letters = max(_SHORTEST_SHOWN, len(key_prefix) + 4)
-            keys = ", ".join(one.key[:letters] for one in found)
-            raise StoreError(
-                f"{path} has several runs whose keys begin with '{key_prefix}': {keys}; write more"
-                " letters"
+                f"{self._database.path} has {many} whose key begins with '{key_prefix}';"
+                " `separatrix runs list --json` has whole keys"
             )
         return found[0]
 

@@ -44,14 +44,9 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     if text == "auto":
         return parse_address(_found())
-    if "://" in text:
-        raise EngineError(
-            f"the address {text!r} is one of Ray's client; a sweep runs on a node of the"
-            " cluster: join it with `ray start --address HOST:PORT --num-cpus 0`, then give"
-            " `--engine ray://auto`"
-        )
     host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+    named = colon and host and "/" not in host
+    if not (named and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise EngineError(
             f"the address {text!r} of a Ray cluster is no HOST:PORT, such as 10.0.0.1:6379,"
             " and not `auto`"

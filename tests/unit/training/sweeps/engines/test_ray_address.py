@@ -29,17 +29,15 @@ def test_host_and_port(text: str, host: str, port: int) -> None:
 
 @each(
     "text",
-    ["", "head", "head:", ":6379", "head:0", "head:65536", "head:-1", "head:six", "head:²", "AUTO"],
+    [
+        *("", "head", "head:", ":6379", "head:0", "head:65536", "head:-1", "head:six", "head:²"),
+        *("AUTO", "ray://head:10001"),
+    ],
 )
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(EngineError, match="HOST:PORT") as error:
         parse_address(text)
     assert "\n" not in str(error.value)
-
-
-def test_the_address_of_a_client() -> None:
-    with pytest.raises(EngineError, match="--address"):
-        parse_address("ray://head:10001")
 
 
 def test_auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
