@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,30 @@ def test_step_every_and_forward_agree_and_the_cache_is_as_declared(
     assert _numbers(cache) == _declared(model, LENGTH + bos)
     for tokens in (1, 2, 33, LENGTH):
         close(model(prompts[:, :tokens]), every[:, tokens - 1], f"forward of {tokens} tokens")
+
+
+@each("bos", [True, False])
+@torch.no_grad()
+def test_a_token_of_its_own_asks_behind_every_prefix(bos: bool) -> None:
+    """The same numbers as those of a model of one id more that is told it, and no cache of it."""
+    plain = _model("full + gdn|window(size=4) @ heads=2, head_dim=4", bos=bos)
+    config = replace(plain.config, vocabulary=VOCABULARY - 1, length=LENGTH - 1, asks=True)
+    assert ModelConfig.from_json(config.to_json()) == config
+    assert "asks" not in plain.config.to_json()
+    model = Model(config).double()
+    weights = plain.state_dict()
+    if bos:
+        # the start token is told before the one that asks
+        weights["embed.weight"] = weights["embed.weight"][[*range(VOCABULARY - 1), -1, -2]]
+    model.load_state_dict(weights)
+    prompts = _prompts(2, 9) % (VOCABULARY - 1)
+    asked = torch.full((2, 1), VOCABULARY - 1)
+    every = model.every(prompts)
+    for tokens in (1, 4, 9):
+        wanted = plain(torch.cat([prompts[:, :tokens], asked], 1))
+        close(model(prompts[:, :tokens]), wanted, f"forward of {tokens} tokens")
+        close(every[:, tokens - 1], wanted, f"every, {tokens} tokens")
+    close(model.at(prompts, torch.tensor([[3], [3]]))[:, 0], every[:, 3], "at")
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -91,7 +91,6 @@ from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
-    fits,
     mlp_after,
     put,
     recipe,
@@ -204,7 +203,6 @@ def _counting(
 )
 def equality(task: Equality, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Two full layers. Source: [Bha24], in the form of theory.md, section 6."""
-    fits(task, arithmetic)
     bits = bits_for(task.n)
     architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
     first, second = readers("equality", task, architecture)

@@ -94,9 +94,9 @@ is known: positions hold nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,6 @@ from separatrix.constructions.parts.built import (
     Recipe,
     Spaces,
     empty_model,
-    fits,
     mixer_at,
     mlp_after,
     pick,
@@ -147,7 +146,6 @@ def lookup(
     in a short convolution and the last plain full layer behind it (default: a stack of just these).
     Raises SizeError, saying what is needed, where they are missing.
     """
-    fits(task, arithmetic)
     asked = asked_of(task)
     keys, answer = asked.head_dim, asked.answer
     if architecture is None:
@@ -216,8 +214,7 @@ _KEYS = {
 }
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(NamedTuple):
     """A space of the token so many places back, and where it lands."""
 
     source: slice
@@ -245,7 +242,6 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     """Two full layers, the first with a head for each token before (default: a stack of these); a
     third one for 2-Sum as a decision.
     """
-    fits(task, arithmetic)
     cancels = isinstance(task, TwoSum)
     decides = cancels and task.form == "decision"
     before, bits, tokens = before_of(task), bits_for(task.vocabulary), task.length + 1
@@ -328,7 +324,6 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
 )
 def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """A short convolution and one plain full layer."""
-    fits(task, arithmetic)
     bits = bits_for(task.V)
     dims = task.c * bits
     if architecture is None:

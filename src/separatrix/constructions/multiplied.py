@@ -1,9 +1,9 @@
-"""Products of a group in full layers and windows, by fan-in (theory.md, section 12, Theorem S, form
-(a)): parity, sums modulo m, permutations, elements of a group.
+"""Products of a group in full layers and windows, by fan-in (theory.md, section 12, Theorem S,
+forms (a) and (b)): parity, sums modulo m, permutations, elements of a group.
 
-A start token stands at place 0, the letters at 1..n; heads read the word at an offset, or that of
-the start token (parts/readers.py). A word is a rearrangement of a few things: for every thing i and
-place a of its block 1 where i goes to a, else -1. Layer l multiplies r_l words; S_0 = 1 and
+(a) A start token stands at place 0, the letters at 1..n; heads read the word at an offset, or that
+of the start token (parts/readers.py). A word is a rearrangement of a few things: for every thing i
+and place a of its block 1 where i goes to a, else -1. Layer l multiplies r_l words; S_0 = 1 and
 S_l = r_l S_(l-1).
 
     space         width       place 0    letter x
@@ -18,6 +18,13 @@ i_1, ..., i_r:
 
 which is 1 where every word takes its step, so that z = r, and 0 else, where z <= r - 2. Twice the
 sum of those from i to a, less 1, is the product at (i, a).
+
+(b) Where rotations tell places, but no start token, the letters stand at 0..n-1, and behind them a
+token that asks, for one n = sum over l of d_l S_(l-1), d_l < r_l. Where an offset does not exist
+words are whatever they are. The token that asks holds the product so far in a space of its own,
+done_l, at first the identity; A letters being done, its head j <= d_l reads the offset A + 1 +
+(j - 1) S_(l-1), and units of its own multiply these d_l words with it. Its other heads look at
+itself, and nothing reads what they bring.
 
 Any total task by the automaton of its prefixes' classes (theory.md, section 3, tightness of
 Theorem I).
@@ -88,34 +95,53 @@ def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithm
         layer = Full(heads=1, head_dim=max(bits_for(n + 1), numbers))
         architecture = stack([layer] * bits_for(n))
     slots(f"multiplied-{task.name}", task, architecture)
-    chosen = fan_ins(task, architecture)
-    words = [count for _, count in chosen]
-    layers = [
-        [LookBack(slot, j - 1, j * prod(words[:level])) for j in range(1, count)]
-        for level, (slot, count) in enumerate(chosen)
-    ]
-    parts = places_of([slot for slot, _ in chosen], n + 1) | {"word_0": numbers}
-    for level, heads in enumerate(layers, 1):
-        for one in heads:
-            parts |= one.asks(n + 1) | {f"fetched_{level}_{one.head + 1}": numbers}
-        parts[f"word_{level}"] = numbers
-    space = Spaces(**parts)
-    hidden = 2 * max(sum(length ** (count + 1) for length in moved.blocks) for count in words)
-    placed = "address" in parts
-    model = empty_model(task, architecture, space, hidden=hidden, bos=True, placed=placed)
-    write_places(model, space)
+    chosen, asks = fan_ins(task, architecture)
+    parts = places_of([slot for slot, _ in chosen], n + 1)
+    # the word that heads read, and the product that is asked for
+    read, held = "word_0", "done_0" if asks else "word_0"
+    parts |= dict.fromkeys((read, held), numbers)
     things = Words(moved.blocks)
+    layers: list[tuple[list[LookBack], dict[str, list[str]]]] = []
+    length = 1
+    for level, (slot, count) in enumerate(chosen, 1):
+        digit = n // length % count if asks else 0
+        heads: list[LookBack] = []
+        for j in range(1, count):
+            asker = n % length + 1 + (j - 1) * length if j <= digit else 0
+            heads.append(LookBack(slot, j - 1, min(j * length, n - asks), asker if asks else None))
+            parts |= heads[-1].asks(n + 1) | {f"fetched_{level}_{j}": numbers}
+        oldest_first = [f"fetched_{level}_{j}" for j in range(count - 1, 0, -1)]
+        made: dict[str, list[str]] = {}
+        # the last words serve who asks alone
+        if not asks or level < len(chosen):
+            made[f"word_{level}"] = [*oldest_first, read]
+        if digit:
+            made[f"done_{level}"] = [*oldest_first[-digit:], held]
+        layers.append((heads, made))
+        parts |= dict.fromkeys(made, numbers)
+        read = f"word_{level}"
+        if digit or not asks:
+            held = [*made][-1]
+        length *= count
+    space = Spaces(**parts)
+    hidden = max(sum(things.units(len(sources)) for sources in made.values()) for _, made in layers)
+    beside = {"bos": not asks, "asks": asks, "placed": "address" in parts}
+    model = empty_model(task, architecture, space, hidden=hidden, **beside)
+    write_places(model, space)
     tokens, answers = moved.tables
     model.embed.weight[:-1, space["word_0"]] = things.code(tokens)
-    model.embed.weight[-1, space["word_0"]] = things.code(np.arange(moved.things)[None])[0]
-    for level, heads in enumerate(layers, 1):
-        own = space[f"word_{level - 1}"]
-        fetched = [space[f"fetched_{level}_{one.head + 1}"] for one in heads]
-        for one, target in zip(heads, fetched, strict=True):
-            one.write(model, space, own, target)
-        mlp = mlp_after(model, heads[0].slot.place)
-        things.multiply(mlp, [*reversed(fetched), own], space[f"word_{level}"])
-    model.head.weight[:, space[f"word_{len(layers)}"]] = things.code(answers)
+    identity = things.code(np.arange(moved.things)[None])[0]
+    model.embed.weight[-1, space["done_0" if asks else "word_0"]] = identity
+    for level, (heads, made) in enumerate(layers, 1):
+        for one in heads:
+            target = space[f"fetched_{level}_{one.head + 1}"]
+            one.write(model, space, space[f"word_{level - 1}"], target)
+        unit = 0
+        for name, sources in made.items():
+            words = [space[source] for source in sources]
+            mlp = mlp_after(model, heads[0].slot.place)
+            unit = things.multiply(mlp, words, space[name], unit)
+    model.head.weight[:, space[held]] = things.code(answers)
     return model
 
 
@@ -134,8 +160,14 @@ class Words:
         things, places = np.array(list(self.number)).T
         return torch.from_numpy(rows[:, things] == places).float() * 2 - 1
 
-    def multiply(self, mlp: MLP, sources: list[slice], target: slice) -> None:
-        """target = the product of the words that stand in `sources`, the first acting first."""
+    def units(self, words: int) -> int:
+        """Hidden units that multiply so many."""
+        return 2 * sum(len(block) ** (words + 1) for block in self.blocks)
+
+    def multiply(self, mlp: MLP, sources: list[slice], target: slice, unit: int) -> int:
+        """target = the product of the words that stand in `sources`, the first acting first, by
+        hidden units from `unit` on; the next one.
+        """
         mlp.down.bias[target] = -1.0
         paths = (itertools.product(block, repeat=len(sources) + 1) for block in self.blocks)
         for number, path in enumerate(itertools.chain(*paths)):
@@ -143,7 +175,8 @@ class Words:
             read = [source.start + step for source, step in zip(sources, steps, strict=True)]
             written = target.start + self.number[path[0], path[-1]]
             ends = 1.5 - len(sources), 0.5 - len(sources)
-            step(mlp, 2 * number, [(read, 1.0)], ends, written, 2.0)
+            step(mlp, unit + 2 * number, [(read, 1.0)], ends, written, 2.0)
+        return unit + self.units(len(sources))
 
 
 RECIPES = tuple(
@@ -154,7 +187,8 @@ RECIPES = tuple(
         takes=(
             "full layers without options, and windows that see as far, with room for the bits of a"
             " place, or full ones with rotations alone, and for a number for each thing and place"
-            " of its block: n at most the product of their heads, and one more each"
+            " of its block: n at most the product of their heads, and one more each; one less where"
+            " no start token serves, and a token behind the letters asks"
         ),
         rounded=True,
     )

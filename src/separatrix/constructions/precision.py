@@ -19,7 +19,6 @@ import numpy as np
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.emulated import Wrong, wrong_in
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
-from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import adversarial
@@ -218,7 +217,8 @@ def _line(
         size = count * every
         try:
             task = family.task(size)
-            model = _weights(name, task, one)
+            # of the format, proved or not
+            model = construct(task, None, name, one.unproved).model
             number = min(_INPUTS, max(_FEWEST, tokens // task.length))
             inputs = adversarial(DERIVATIONS[name], task, number, rng)
             wrong = wrong_in(model, one, task, inputs)
@@ -299,14 +299,6 @@ def _failing(
     return good, bad
 
 
-def _weights(name: str, task: Task, one: Arithmetic) -> Model:
-    """Weights of the format, proved or not."""
-    try:
-        return construct(task, None, name, one).model
-    except SizeError:
-        return construct(task, None, name, one.unproved).model
-
-
 def slope(sizes: Sequence[tuple[int, int]]) -> float | None:
     """Digits for each doubling of the size: least squares over (digits, size); None for fewer than
     three.
@@ -322,8 +314,6 @@ def slope(sizes: Sequence[tuple[int, int]]) -> float | None:
 MOST_TRIED = 1 << 20
 SIZES = ("n", "input_seq_len", "m", "M", "V", "vocab_size", "K", "k", "d")
 """Sizes that may be too large for an arithmetic, in the order in which they are tried."""
-_EXACT = 1 << 13
-"""Beyond, a limit is found to a sixty-fourth: every step builds and proves."""
 
 
 class Limit(NamedTuple):
@@ -336,16 +326,16 @@ class Limit(NamedTuple):
 
 
 def limit(task: Task, build: Callable[[Task], object], size: str) -> Limit | None:
-    """The largest value up to the task's own, or `MOST_TRIED`, at which a size builds: halved until
-    it does, then bisected, beyond 8,192 to a sixty-fourth; so all in between are taken to build
-    with the ends, which nothing proves. None where no smaller one builds, or the task has no such
-    size. `build` raises SizeError for what is not proved.
+    """The largest value up to the task's own, or `MOST_TRIED`, at which a size builds: doubled,
+    then bisected, so that all below it are taken to build, which nothing proves. None where none
+    builds, or the task has no such size. `build` raises SizeError for what is not proved.
     """
     own = task.sizes().get(size)
     if not isinstance(own, int):
         return None
+    most = min(own, MOST_TRIED)
 
-    def proved(value: int) -> bool | None:
+    def builds(value: int) -> bool | None:
         """None where there is no such task."""
         try:
             other = task.with_sizes({size: value})
@@ -357,23 +347,17 @@ def limit(task: Task, build: Callable[[Task], object], size: str) -> Limit | Non
             return False
         return True
 
-    high = min(own, MOST_TRIED)
-    if proved(high):
-        return Limit(size, high, capped=True)
-    low = high // 2
-    while low and not proved(low):
-        low, high = low // 2, low
-    while low and high - low > max(1, low // 64 if low >= _EXACT else 1):
-        middle = (low + high) // 2
-        held = proved(middle)
-        if held:
-            low = middle
-        elif held is None and middle + 1 < high and proved(middle + 1):
-            # some tasks have even sizes only
-            low = middle + 1
-        else:
-            high = middle
-    return Limit(size, low, capped=False) if low else None
+    def proved(value: int) -> bool:
+        found = builds(value)
+        # some tasks have even sizes only
+        return bool(builds(value + 1) if found is None and value < most else found)
+
+    first = next((one for bit in range(most.bit_length()) if proved(one := 1 << bit)), None)
+    if first is None:
+        return None
+    found = largest_size(proved, first, most)
+    assert found is not None
+    return Limit(size, found, capped=found == most)
 
 
 def limit_below(

@@ -106,7 +106,6 @@ from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
-    fits,
     mixer_at,
     mlp_after,
     pick,
@@ -139,12 +138,11 @@ def _retrieved(task: Lookup, architecture: Architecture | None, arithmetic: Arit
     """One full layer (default: a single layer that just holds it). Source: [CPW]; theory.md,
     section 6.
     """
-    fits(task, arithmetic)
     keys, values = _head_sizes(task)
     # keys as wide as values run in the fused kernel
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = readers("retrieval", task, architecture, arithmetic)
-    return _write(task, architecture, reader)
+    return _write(task, architecture, reader)[0]
 
 
 retrieval = recipe("retrieval", Eva, takes=_TAKES, rounded=True)(_retrieved)
@@ -161,14 +159,13 @@ index = recipe("index", Index, takes=_TAKES, rounded=True)(_retrieved)
 )
 def sparse_retrieval(task: Eva, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """One sparse layer (default: one with blocks of about sqrt(n) tokens)."""
-    fits(task, arithmetic)
     keys, values = _head_sizes(task)
     if architecture is None:
         # about sqrt(n): as many blocks to compare as tokens to read in one
         block = 1 << (bits_for(task.n) + 1) // 2
         architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
     ((place, *_),) = slots("sparse-retrieval", task, architecture)
-    model = _write(task, architecture, Reader(place))
+    model, _ = _write(task, architecture, Reader(place))
     mixer = mixer_at(model, place, SparseMixer)
     assert mixer.mix is not None
     # exact: the block is a power of two
@@ -189,17 +186,13 @@ def indexed_retrieval(
     task: Eva, architecture: Architecture | None, arithmetic: Arithmetic
 ) -> Model:
     """One indexed layer (default: one that reads a single token)."""
-    fits(task, arithmetic)
     keys, values = _head_sizes(task)
     if architecture is None:
         dims = max(keys, values)
         architecture = stack([Indexed(heads=1, head_dim=dims, index_dim=keys, topk=1)])
     ((place, *_),) = slots("indexed-retrieval", task, architecture)
-    model = _write(task, architecture, Reader(place))
+    model, space = _write(task, architecture, Reader(place))
     mixer = mixer_at(model, place, IndexedMixer)
-    # the spaces that `_write` begins with
-    bits = bits_for(task.n)
-    space = Spaces(address=bits, memory=1, argument=bits)
     pick(mixer.index_q.weight, space.rows(ARGUMENT, SCALE))
     pick(mixer.index_k.weight, space.rows(ADDRESS, SCALE))
     pick(mixer.index_w.weight, [(space["memory"], -1.0)])
@@ -211,7 +204,7 @@ def _head_sizes(task: Lookup) -> tuple[int, int]:
     return bits_for(task.n) + 1, bits_for(task.V)
 
 
-def _write(task: Lookup, architecture: Architecture, reader: Reader) -> Model:
+def _write(task: Lookup, architecture: Architecture, reader: Reader) -> tuple[Model, Spaces]:
     """A model of the architecture whose softmax mixer at `reader` is the head described above."""
     address = bits_for(task.n)
     code = bits_for(task.V)
@@ -245,7 +238,7 @@ def _write(task: Lookup, architecture: Architecture, reader: Reader) -> Model:
         embed[asking, space["asked"]] = reader.asking.queries(np.arange(task.n))
         reader.write_asking(model, space, "asked", "value", "fetched", "answer")
     model.head.weight[:, space["answer"]] = signs(task.V, code)
-    return model
+    return model, space
 
 
 MOST_READ = 1 << 24
@@ -262,7 +255,6 @@ MOST_READ = 1 << 24
 )
 def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Two full layers."""
-    fits(task, arithmetic)
     if task.q * task.V**2 > MOST_READ:
         raise SizeError(
             f"{task.spec}: q V sums and V answers are compared one by one, at most {MOST_READ:,} in"
@@ -325,7 +317,6 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
 )
 def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Two full layers. Source: [Bha24] for labelled vectors and a query; the weights are ours."""
-    fits(task, arithmetic)
     pair = bits_for(task.n + 1)
     labels = bits_for(task.V)
     if architecture is None:

@@ -57,7 +57,6 @@ from separatrix.constructions.parts.built import (
     Reads,
     Spaces,
     empty_model,
-    fits,
     look_up,
     mlp_after,
     recipe,
@@ -85,7 +84,6 @@ from separatrix.theory.written import address_bits, bits_for, key_width
 )
 def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """L+1 full layers. Source: [CPW]; theory.md, section 6."""
-    fits(task, arithmetic)
     keys = key_width(task)
     values = bits_for(task.answers)
     # keys as wide as values run in the fused kernel
@@ -236,7 +234,6 @@ def write_level(
 )
 def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """L full layers and a bounded one before the second of them (default: a linear one first)."""
-    fits(task, arithmetic)
     keys = key_width(task)
     values = bits_for(task.answers)
     code = bits_for(task.m)

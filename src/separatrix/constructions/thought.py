@@ -92,7 +92,6 @@ from separatrix.constructions.parts.built import (
     SCALE,
     Spaces,
     empty_model,
-    fits,
     mixer_at,
     mlp_after,
     pick,
@@ -123,7 +122,6 @@ from separatrix.theory.written import bits_for, paired, slots
 def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """One full layer that writes every pair, token by token, and answers. Source: [CPW]."""
     inner = paired(task)
-    fits(task, arithmetic)
     space = spaces(inner)
     keys = sum(space.widths()[name] for name in asked_with(inner))
     values = bits_for(inner.answers)
@@ -146,9 +144,9 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     embed[: inner.answers, space["value"]] = signs(inner.answers, values)
 
     head = mixer_at(model, place, SoftmaxMixer)
-    parts = [f"{number}" for number in range(1, inner.L)]
     pick(head.k.weight, [(space[name], SCALE) for name in asked_with(inner)])
-    rows = [(space[f"w_{part}"], float(SCALE)) for part in parts]
+    of_w = [space[name] for name in parts(inner, "w")]
+    rows = [(part, float(SCALE)) for part in of_w]
     pick(head.q.weight, [*rows, (space["held"], SCALE), (space["asked"], SCALE * tag(inner))])
     pick(head.v.weight, [(space["value"], 1.0)])
     put(head.o.weight, space["fetched"])
@@ -156,7 +154,7 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     # a pair is read off w and the value, an answer off the value
     weight = model.head.weight
     held = space["next", bits_for(columns(inner))]
-    read = [(space[f"w_{part}"], space[f"w_{part}"]) for part in parts]
+    read = [(part, part) for part in of_w]
     for target, source in (*read, (held, space["held"])):
         weight[first:, target] = embed[first:, source]
     weight[: inner.answers, space["next"]] = signs(inner.answers, values)
@@ -173,15 +171,15 @@ def columns(task: SeqComp) -> int:
 
 def spaces(task: SeqComp) -> Spaces:
     """The residual stream, as in the table above."""
-    parts = {f"{number}": bits_for(count) for number, count in enumerate(task.branching, 1)}
+    of_w = [bits_for(count) for count in task.branching]
     values = bits_for(task.answers)
     return Spaces(
-        **{f"row_{number}": width for number, width in parts.items()},
+        **dict(zip(parts(task, "row"), of_w, strict=True)),
         column=bits_for(columns(task)),
         level=bits_for(task.L + 1),
         asked=bits_for(task.L + 1),
         final=1,
-        **{f"w_{number}": width for number, width in parts.items()},
+        **dict(zip(parts(task, "w"), of_w, strict=True)),
         held=bits_for(columns(task)),
         value=values,
         fetched=values,
@@ -191,7 +189,7 @@ def spaces(task: SeqComp) -> Spaces:
 
 def asked_with(task: SeqComp) -> list[str]:
     """The spaces that keys hold."""
-    return [*(f"row_{number}" for number in range(1, task.L)), "column", "level"]
+    return [*parts(task, "row"), "column", "level"]
 
 
 def tag(task: SeqComp) -> float:
@@ -225,7 +223,6 @@ LARGER = 2 * SCALE
 )
 def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """1 + ceil(log2(L+1)) full layers that are not causal."""
-    fits(task, arithmetic)
     rounds = bits_for(task.L + 1)
     space = encoder_spaces(task)
     keys = max(2, sum(space.widths()[name] for name in asked_with(task)))

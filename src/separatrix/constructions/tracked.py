@@ -206,7 +206,7 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
         shares_ = [*first, *second]
         sums, followed = np.add(first, second), list(moved.followed)
         codes = sums[answers[:, followed]] - sums[followed]
-    write_query(mixer, space, shares_)
+    mixer.q.weight[: len(shares_), space["one"]] = torch.tensor(shares_).float()[:, None]
     put(mixer.o.weight, space["read"], factor=float(N))
     nearest(model, space["read"], torch.from_numpy(codes).float())
     return model
@@ -230,12 +230,6 @@ def idle(mixer: RecurrentMixer, updates: range, one: slice) -> None:
     for update in updates:
         heads = slice(update * mixer.heads, (update + 1) * mixer.heads)
         mixer.get_parameter("b.weight")[heads, one] = -SATURATED
-
-
-def write_query(mixer: RecurrentMixer, space: Spaces, numbers: list[int]) -> None:
-    """The same query for every token."""
-    for dim, number in enumerate(numbers):
-        mixer.q.weight[dim, space["one"]] = float(number)
 
 
 def keep(mixer: RecurrentMixer) -> None:
@@ -291,7 +285,7 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     mixer = mixer_at(model, place, RecurrentMixer)
     idle(mixer, range(1, mixer.updates), space["one"])
     write_exchange(mixer, space, k, tuple(range(k)), 0)
-    write_query(mixer, space, [*one, *other])
+    mixer.q.weight[:keys, space["one"]] = torch.tensor([*one, *other]).float()[:, None]
     # the first head with other keys: k = q = e_1, v = image / 2, which b = 2 makes whole
     second = mixer.heads // mixer.qk
     for maps in (mixer.k.weight, mixer.q.weight):
@@ -321,23 +315,19 @@ def _gate(mixer: RecurrentMixer, head: int, space: Spaces, sign: float) -> None:
     gate[head, space["start"]] = -2 * sign * SATURATED
 
 
-_TAKES = (
-    (Parity, "a deltanet, gdn, kda or deltaproduct layer with negative=true"),
-    (
-        Modular,
+_TAKES: dict[type[Task], str] = {
+    Parity: "a deltanet, gdn, kda or deltaproduct layer with negative=true",
+    Modular: (
         "a deltaproduct layer with q - 1 updates and 2 q key numbers for each power q of a prime"
-        " in m",
+        " in m"
     ),
-    (
-        Permutation,
-        "a deltaproduct layer with k - 1 updates, head_dim >= 2 k and value_dim >= k - 1",
-    ),
-    (
-        Group,
+    Permutation: "a deltaproduct layer with k - 1 updates, head_dim >= 2 k and value_dim >= k - 1",
+    Group: (
         "a deltaproduct layer with an update for each exchange of an element, and two key numbers"
-        " for each thing",
+        " for each thing"
     ),
-)
+}
 RECIPES = tuple(
-    Recipe(name=task.name, task=task, weights=reflections, takes=takes) for task, takes in _TAKES
+    Recipe(name=task.name, task=task, weights=reflections, takes=takes)
+    for task, takes in _TAKES.items()
 )

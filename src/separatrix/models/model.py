@@ -56,6 +56,10 @@ class ModelConfig:
     """RMS norms before every part, or none."""
     bos: bool
     """Whether a start token stands before the prompt."""
+    asks: bool = False
+    """Whether a token of its own stands behind the prompt, and asks: wherever logits are given
+    after a token of the prompt, it is read behind that token.
+    """
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -66,8 +70,8 @@ class ModelConfig:
                 raise SizeError(
                     f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40"
                 )
-        # 2: a row for the start token in each table of embeddings
-        tables = (self.vocabulary + self.length + self.answers + 2) * self.width
+        # 4: a row for either token beside the prompt in each table of embeddings
+        tables = (self.vocabulary + self.length + self.answers + 4) * self.width
         if tables > MOST_NUMBERS:
             raise SizeError(
                 f"the model's tables would hold {tables:,} numbers; at most {MOST_NUMBERS:,}: use a"
@@ -75,14 +79,17 @@ class ModelConfig:
             )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """`asks` is named where it is true."""
+        own = asdict(self)
+        return own if self.asks else {k: value for k, value in own.items() if k != "asks"}
 
     @classmethod
     def from_json(cls, data: Any) -> ModelConfig:
         """Inverse of `to_json`. Raises SpecError for missing, unknown or mistyped fields."""
         names = {f.name: f.type for f in fields(cls)}
-        if not isinstance(data, dict) or set(data) != set(names):
+        if not isinstance(data, dict) or set(data) | {"asks"} != set(names):
             raise SpecError(f"a model description has exactly the fields {', '.join(names)}")
+        data = {"asks": False} | data
         for name, kind in names.items():
             if type(data[name]).__name__ != kind:
                 raise SpecError(f"model {name} is {data[name]!r}; it must be of type {kind}")
@@ -203,8 +210,9 @@ class Model(nn.Module):
         super().__init__()
         self.config = config
         self.architecture = Architecture.parse(config.architecture)
-        self.embed = _table(config.vocabulary + config.bos, config.width)
-        self.position = _positions(self.architecture, config.length + config.bos, config.width)
+        beside = config.bos + config.asks
+        self.embed = _table(config.vocabulary + beside, config.width)
+        self.position = _positions(self.architecture, config.length + beside, config.width)
         parts = [
             [mixer(m, width=config.width) for m in layer if m.mixes_tokens]
             for layer in self.architecture
@@ -246,6 +254,8 @@ class Model(nn.Module):
         """
         if self._streams():
             return self._streamed(tokens)[:, -1]
+        if self.config.asks:
+            tokens = F.pad(tokens, (0, 1), value=self._asker)
         *early, final = self._blocks()
         if not early and final.reads_blocks() and self._long(tokens):
             return self._of_blocks(tokens, final)
@@ -284,7 +294,7 @@ class Model(nn.Module):
 
     def every(self, tokens: Int[Tensor, "b t"]) -> Float[Tensor, "b t answers"]:
         """Logits after every token of the prompt."""
-        if self._streams():
+        if self._streams() or self.config.asks:
             return self._streamed(tokens)
         x = self._embed(tokens)
         for block in self._blocks():
@@ -301,7 +311,7 @@ class Model(nn.Module):
         Raises SizeError for a prompt that is too long, and, outside of torch.func transforms, for
         a place that is no token's.
         """
-        if self._streams():
+        if self._streams() or self.config.asks:
             every = self._streamed(tokens)
             check_places(places, every)
             return taken(every, places)
@@ -328,7 +338,16 @@ class Model(nn.Module):
         """Logits after one more prompt token; t counts the prompt tokens before it. Raises
         SizeError beyond the longest prompt.
         """
-        return self._step(token, cache, t + self.config.bos)
+        logits, cache = self._step(token, cache, t + self.config.bos)
+        if self.config.asks:
+            # read, and forgotten again
+            logits, _ = self._step(token * 0 + self._asker, cache, t + self.config.bos + 1)
+        return logits, cache
+
+    @property
+    def _asker(self) -> int:
+        """The number of the token that asks, the last there is."""
+        return self.config.vocabulary + self.config.bos
 
     def _step(self, token: Tensor, cache: Cache, place: int) -> tuple[Tensor, Cache]:
         self._fits(place + 1)
@@ -389,11 +408,11 @@ class Model(nn.Module):
         return self._embed_from(tokens, 0)
 
     def _fits(self, tokens: int) -> None:
-        bos = self.config.bos
+        bos, asks = self.config.bos, self.config.asks
         # a start token alone is something to read: then the prompt may be empty
-        if not 1 <= tokens <= self.config.length + bos:
+        if not 1 <= tokens <= self.config.length + bos + asks:
             raise SizeError(
-                f"a prompt of {tokens - bos} tokens; this model takes from {1 - bos} to"
+                f"a prompt of {tokens - bos - asks} tokens; this model takes from {1 - bos} to"
                 f" {self.config.length}"
             )
 

@@ -515,12 +515,18 @@ def word_numbers(moved: Tracked) -> int:
 
 
 def offset_wanted(
-    stack: Architecture, tokens: int, values: int, heads: int = 1, *, blank: bool = True
+    stack: Architecture,
+    tokens: int,
+    values: int,
+    heads: int = 1,
+    *,
+    blank: bool = True,
+    start: bool = True,
 ) -> Want:
     """A layer of at least so many heads that read the token at an offset of their own, of so many
     with the start token, or the start token where there is none: by addresses, each head with keys
     of its own, in a window, too, that sees so far; or by rotations alone. `blank`: whether there
-    may be none.
+    may be none; without `start` there is no start token.
     """
     keys = bits_for(tokens)
 
@@ -543,7 +549,7 @@ def offset_wanted(
             return None
         lead = Attending(stack, 0, part, head).place_lead(tokens)
         margin = Attending(stack, 0, part, head).blank_margin(values, tokens)
-        if margin is None and lead is not None and not blank:
+        if lead is not None and (not start or (margin is None and not blank)):
             margin = lead.gap - lead.rounding
         if margin is None or margin <= 0:
             return None
@@ -554,7 +560,8 @@ def offset_wanted(
         holds,
         f"full layer with {heads} heads of head_dim >= {keys} and value_dim >= {values}, keys for"
         " each, numbers of at least 32 bits, positions=embedded and no option; or rope that tells"
-        f" {tokens:,} places and a start token apart (at most {MOST_TOLD:,}), gate, qk_norm=head",
+        f" {tokens:,} places{' and a start token' * start} apart (at most {MOST_TOLD:,}), gate,"
+        " qk_norm=head",
     )
 
 
@@ -584,15 +591,36 @@ def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     return [first, second, *[flags_wanted(stack, task.length + 1)] * decides]
 
 
-def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
-    """The layers that multiply, and how many words each: as evenly as their heads allow. Raises
-    SizeError where they are too few, or there are too many choices of words to go through.
+class FanIns(NamedTuple):
+    """The layers that multiply, and how many words each."""
+
+    layers: list[tuple[Slot, int]]
+    asks: bool
+    """Whether a token of its own asks behind the letters, and no start token stands before them."""
+
+
+def fan_ins(task: Task, stack: Architecture) -> FanIns:
+    """As evenly as heads allow, for every prefix or, where no start token serves, for this n.
+    Raises SizeError where layers are too few, or there are too many choices of words to go through.
     """
+    try:
+        return FanIns(_fan_ins(task, stack), asks=False)
+    except SizeError:
+        try:
+            return FanIns(_fan_ins(task, stack, start=False), asks=True)
+        except SizeError:
+            pass
+        raise
+
+
+def _fan_ins(task: Task, stack: Architecture, *, start: bool = True) -> list[tuple[Slot, int]]:
     moved = tracked(task)
     assert moved is not None
+    asked = task.length + (not start)
 
     def few(words: int) -> bool:
-        units = 2 * sum(length ** (words + 1) for length in moved.blocks)
+        # without a start token the word so far is multiplied beside that of the last letters
+        units = (2 if start else 4) * sum(length ** (words + 1) for length in moved.blocks)
         return moved.order**words <= MOST_CHOICES and units <= MOST_UNITS
 
     if not few(2):
@@ -600,7 +628,7 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
             f"{task.spec}: layers multiply words of at most {MOST_CHOICES:,} choices together, by"
             f" at most {MOST_UNITS:,} units of an MLP; two words of this task take more"
         )
-    want = offset_wanted(stack, task.length + 1, word_numbers(moved))
+    want = offset_wanted(stack, task.length + 1, word_numbers(moved), start=start)
     found = such(stack, want)
     parts = [stack.layers[layer][number] for layer, number in (slot.place for slot in found)]
     words = [1] * len(found)
@@ -612,10 +640,10 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
         sees = all(back < seen_by(part) for back, part in zip(far, parts, strict=True))
         return sees and words[i] <= parts[i].sizes()["heads"] and few(more[i])
 
-    while prod(words) < task.length:
+    while prod(words) < asked:
         able = [i for i in range(len(found)) if further(i)]
         if not able:
-            multiplied = f"multiply {prod(words):,} of {task.length:,} letters"
+            multiplied = f"multiply {prod(words):,} of {asked:,} letters"
             needs = f"more layers that multiply: its {len(found)} {multiplied} ({want.said})"
             raise cannot_hold(task, stack, needs)
         words[min(able, key=lambda i: words[i])] += 1
@@ -714,7 +742,9 @@ SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
     **dict.fromkeys(("carried-recall", "carried-mqar", "cgram"), _behind_taps),
     "automaton": _automaton,
     "brackets": _brackets,
-    **dict.fromkeys(MULTIPLIED, lambda task, stack, form: [s for s, _ in fan_ins(task, stack)]),
+    **dict.fromkeys(
+        MULTIPLIED, lambda task, stack, form: [s for s, _ in fan_ins(task, stack).layers]
+    ),
     **dict.fromkeys(("parity", "modular", "group", "permutation"), _turning),
     "swaps": partial(_turning, swaps=True),
 }

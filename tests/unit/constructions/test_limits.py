@@ -14,16 +14,12 @@ from separatrix.tasks import Eva, Task, parse_task
 
 @each("own", [38, 300, 1000, 8000])
 def test_the_last_size_that_builds_is_found_from_anywhere(own: int) -> None:
-    tried = []
-
     def build(task: Task) -> None:
         assert isinstance(task, Eva)
-        tried.append(task.n)
         if task.n > 37:
             raise SizeError("layer 2: too many")
 
     assert limit(Eva(n=own, V=2), build, "n") == Limit("n", 37, capped=False)
-    assert max(tried) == own
 
 
 def test_no_further_is_looked_than_that() -> None:

@@ -47,7 +47,7 @@ from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.proofs.softmax import mixing, off_target
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.tasks import Task
-from separatrix.theory.written import BUILT, in_numbers
+from separatrix.theory.written import BUILT, EXACT, in_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +198,8 @@ class Recipe(Generic[TaskT]):
         declares a format that does not hold its numbers.
         """
         single = arithmetic.name == FP32.name
+        if arithmetic.claims and self.name not in _UNWEIGHED:
+            _bounded(task, arithmetic)
         plain = architecture if single or architecture is None else in_numbers(architecture)
         model = self.weights(task, plain, arithmetic)
         if self.rounded:
@@ -214,6 +216,23 @@ class Recipe(Generic[TaskT]):
         than it asks for.
         """
         return next(key for key, names in BUILT.items() if self.name in names)
+
+
+_UNWEIGHED = frozenset(name for key in (*EXACT, "S", "tightness") for name in BUILT[key])
+"""Recipes without thresholds behind a softmax, or whose sums may be exact."""
+
+
+def _bounded(task: Task, arithmetic: Arithmetic) -> None:
+    """Raises SizeError for more keys than a softmax can be bounded for, before any weight is
+    made.
+    """
+    # rounding of scores takes less than 1 of the gap; the threshold allows 1/2
+    mass = off_target(task.length, Fraction(2 * SCALE * SCALE - 1), arithmetic)
+    if mixing(task.length, mass, arithmetic) >= Fraction(1, 2):
+        raise SizeError(
+            f"{task.length:,} keys: {arithmetic.title} misses the thresholds of the construction;"
+            " use a smaller n"
+        )
 
 
 def recipe(
@@ -346,21 +365,6 @@ weigh less than n e^-32.
 """
 
 
-def fits(task: Task, arithmetic: Arithmetic) -> None:
-    """Raises SizeError for more keys than a softmax can be bounded for, before any weight is
-    made.
-    """
-    if not arithmetic.claims:
-        return
-    # rounding of scores takes less than 1 of the gap; the threshold allows 1/2
-    mass = off_target(task.length, Fraction(2 * SCALE * SCALE - 1), arithmetic)
-    if mixing(task.length, mass, arithmetic) >= Fraction(1, 2):
-        raise SizeError(
-            f"{task.length:,} keys: {arithmetic.title} misses the thresholds of the construction;"
-            " use a smaller n"
-        )
-
-
 def on_grid(model: Model, arithmetic: Arithmetic) -> Model:
     """The model with every weight rounded to a number of the arithmetic."""
     for tensor in model.state_dict().values():
@@ -377,6 +381,7 @@ def empty_model(
     *,
     hidden: int,
     bos: bool = False,
+    asks: bool = False,
     placed: bool = True,
 ) -> Model:
     """A model without norms whose every parameter is zero, so that each layer adds zero. Raises
@@ -405,6 +410,7 @@ def empty_model(
         hidden=hidden,
         norm=False,
         bos=bos,
+        asks=asks,
     )
     # no weights are drawn that would be zeroed at once
     with torch.device("meta"):

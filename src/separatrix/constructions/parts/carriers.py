@@ -114,8 +114,7 @@ def _matrix(mixer: Mixer, space: Spaces, source: slice) -> None:
     if mixer.norm is not None:
         mixer.norm.fill_(1.0)
     if mixer.gate is not None:
-        for number in range(mixer.dv):
-            pick(mixer.gate.weight, [(space["last"], FAR)], start=number)
+        mixer.gate.weight[: mixer.dv, space["last"]] = FAR
 
 
 def _pair(mixer: RecurrentMixer, scale: float) -> tuple[int, float, float]:
@@ -148,11 +147,11 @@ def _keep(mixer: RecurrentMixer) -> None:
 
 def _convolved(mixer: Mixer, space: Spaces, source: slice) -> None:
     assert isinstance(mixer, ShortConvolutionMixer)
+    bits = source.stop - source.start
     pick(mixer.v.weight, [(source, 1.0)])
-    for number in range(source.stop - source.start):
-        pick(mixer.b.weight, [(space["here"], 1.0)], start=number)
-        pick(mixer.c.weight, [(space["last"], 1.0)], start=number)
-        mixer.conv.weight[number, -2] = 1.0
+    mixer.b.weight[:bits, space["here"]] = 1.0
+    mixer.c.weight[:bits, space["last"]] = 1.0
+    mixer.conv.weight[:bits, -2] = 1.0
 
 
 def _window(mixer: Mixer, space: Spaces, source: slice) -> None:

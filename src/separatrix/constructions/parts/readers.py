@@ -299,6 +299,8 @@ class LookBack(NamedTuple):
     slot: Slot
     head: int
     offset: int
+    asker: int | None = None
+    """The offset that a token which asks, the last one, reads; None where a start token is."""
 
     @property
     def asked(self) -> str:
@@ -319,11 +321,12 @@ class LookBack(NamedTuple):
         )
         at = np.arange(len(model.position.weight))
         if self.slot.lead:
-            _turn_back(mixer, query, key, self.slot, min(self.offset, int(at[-1])), space)
+            _turn_back(mixer, query, key, self, int(at[-1]), space)
         else:
-            asked = space[self.asked]
-            bits = signs(np.maximum(at - self.offset, 0), bits_for(len(at)))
-            model.position.weight[:, asked] = bits
+            asked, places = space[self.asked], np.maximum(at - self.offset, 0)
+            if self.asker is not None:
+                places[-1] = at[-1] - self.asker
+            model.position.weight[:, asked] = signs(places, bits_for(len(at)))
             pick(query, [(asked, SCALE)])
             pick(key, [(space["address"], SCALE)])
         pick(mixer.v.weight[group * mixer.dv : (group + 1) * mixer.dv], [(read, 1.0)])
@@ -333,10 +336,10 @@ class LookBack(NamedTuple):
 
 
 def places_of(slots: Sequence[Slot], tokens: int) -> dict[str, int]:
-    """The spaces that tell such heads of places, where the start token and the prompt are so many
-    tokens; those in which they ask stand beside (`LookBack.asks`).
+    """The spaces that tell such heads of places, where the prompt and the token beside it, which
+    starts it or asks, are so many; those in which they ask stand beside (`LookBack.asks`).
     """
-    turned = {"letter": 1, "start": 1} if any(slot.lead for slot in slots) else {}
+    turned = {"letter": 1, "beside": 1} if any(slot.lead for slot in slots) else {}
     return turned | ({} if all(slot.lead for slot in slots) else {"address": bits_for(tokens)})
 
 
@@ -345,7 +348,7 @@ def write_places(model: Model, space: Spaces) -> None:
     held = space.widths()
     if "letter" in held:
         model.embed.weight[:-1, space["letter"]] = 1.0
-        model.embed.weight[-1, space["start"]] = 1.0
+        model.embed.weight[-1, space["beside"]] = 1.0
     if "address" in held:
         model.position.weight[:, space["address"]] = signs(
             len(model.position.weight), held["address"]
@@ -353,33 +356,36 @@ def write_places(model: Model, space: Spaces) -> None:
 
 
 def _turn_back(
-    mixer: SoftmaxMixer, query: Tensor, key: Tensor, slot: Slot, offset: int, space: Spaces
+    mixer: SoftmaxMixer, query: Tensor, key: Tensor, one: LookBack, most: int, space: Spaces
 ) -> None:
-    """A head (head_dim, width) that asks for an offset by rotations, or else for the start token;
-    as clearly as `slot` says.
+    """A head (head_dim, width) that asks for an offset, at most so many, by rotations, or else for
+    the start token, if there is one; as clearly as its slot says.
     """
+    slot = one.slot
     assert slot.lead is not None
     assert mixer.rotation is not None
-    letter, start = space["letter"].start, space["start"].start
+    letter, beside = space["letter"].start, space["beside"].start
     pairs = mixer.rotation.dims // 2
     weights = slot.lead.ratio ** np.arange(pairs)
     total = float(weights.sum())
     scale = 2.0 ** math.ceil(math.log2(slot.score / total))
-    turn = -offset * single_frequencies(mixer.rotation)
-    asked = np.concatenate([weights * np.cos(turn), weights * np.sin(turn)])
-    query[: 2 * pairs, [letter, start]] = torch.from_numpy(scale * asked[:, None]).float()
+    for column, offset in ((letter, one.offset), (beside, one.asker)):
+        back = one.offset if offset is None else offset
+        turn = -min(back, most) * single_frequencies(mixer.rotation)
+        asked = np.concatenate([weights * np.cos(turn), weights * np.sin(turn)])
+        query[: 2 * pairs, column] = torch.from_numpy(scale * asked).float()
     key[:pairs, letter] = 1.0
     blank = (1 - slot.lead.gap / 2) * total
     apart = 0.0
-    if len(key) > slot.start:
+    # at offset 1 the start token is found as any other is, and one that asks is like others
+    if one.asker is not None or (mixer.k_norm is not None and len(key) == slot.start):
+        key[:pairs, beside] = 1.0
+    elif len(key) > slot.start:
         apart = blank / math.sqrt(pairs)
-        query[slot.start, [letter, start]] = scale * apart
-        key[slot.start, start] = math.sqrt(pairs)
-    elif mixer.k_norm is not None:
-        # at offset 1 the start token is found as any other is
-        key[:pairs, start] = 1.0
+        query[slot.start, [letter, beside]] = scale * apart
+        key[slot.start, beside] = math.sqrt(pairs)
     else:
-        key[pairs - 1, start] = blank / float(weights[-1])
+        key[pairs - 1, beside] = blank / float(weights[-1])
     # |q| |k| over the largest score
     long = math.sqrt(pairs * (float(weights @ weights) + apart**2)) / total
     write_norms(mixer, mixer.head_dim, math.sqrt(slot.score * long))

@@ -54,6 +54,7 @@ class SeparatrixConfig(PretrainedConfig):
     hidden: int = 0
     norm: bool = False
     bos: bool = False
+    asks: bool = False
     use_cache: bool = False
     """Each token that `generate` writes reads the prompt anew."""
 

@@ -86,6 +86,8 @@ def plain(model: Model, stock: str, *, rotates: bool) -> Plain:
             f"{stock}: the model has norms without a choice of their epsilon, as trained ones have;"
             " constructions are written without norms"
         )
+    if model.config.asks:
+        raise SizeError(f"{stock}: a token behind the prompt asks, which nothing puts there")
     if float(model.embed.weight.abs().max()) >= LARGEST:
         raise SizeError(
             f"{stock}: its norms are the identity for embeddings below {LARGEST:g} only"

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.compared import OPTIONS, Heads, looking_back
+from separatrix.proofs.derivations.parts.compared import OPTIONS, Back, Heads, looking_back
 from separatrix.proofs.derivations.parts.derivation import (
     Derivation,
     Derived,
@@ -63,6 +63,8 @@ from separatrix.proofs.machine import (
     hull,
     limited,
     linear,
+    mapping,
+    slack,
     stacked,
 )
 from separatrix.tasks import Eva, Group, Modular, Parity, Permutation, Task
@@ -319,32 +321,51 @@ MOST_COMBINED = 1 << 16
 """Choices of words of one layer."""
 
 
+class Words(NamedTuple):
+    """Elements of the group that tokens may hold, and a row of the stream for each."""
+
+    elements: NDArray[np.int64]
+    rows: Enclosure
+
+
 @dataclass(frozen=True)
 class Held:
     """What tokens hold before a layer."""
 
     by_place: Enclosure
-    """A row per place, the start token's first, whatever the word."""
-    words: NDArray[np.int64]
-    """Elements of the group that some token may hold."""
-    by_word: Enclosure
-    """A row for each, at whatever place."""
+    """A row per place, whatever the word: the start token's first, or that of the token that asks
+    last.
+    """
+    words: Words
+    """Whatever the place; with a token that asks, of those behind which enough letters stand."""
+    asker: Words | None
+    """Of the token that asks, if there is one."""
 
 
 def derive_products(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of all layers. Raises CheckFailed where the weights do not bear it out."""
     table = elements(task)
+    asks, n, ids = model.config.asks, task.length, task.vocabulary
     # whatever finds places, the score of the right key leads by it
-    live = live_of(model, len(live_parts(model, placed=False)), placed=False, start=True)
-    at = Embedded.of(model, task.length + 1, arithmetic)
-    letters, places = slice(0, task.vocabulary), slice(1, None)
-    # letters, each an element, and the start token, which is the identity, and of which nothing
-    # but its place is exact
-    start, tokens = at.start(task.vocabulary), at.tokens(letters, places)
-    identity = hull(start, tokens.rows(slice(0, 1)))
-    by_word = stacked(identity, tokens.rows(slice(1, None)))
-    by_place = stacked(start, at.places(places, letters))
-    held = Held(by_place, np.arange(task.vocabulary), by_word)
+    count = len(live_parts(model, placed=False, asks=asks))
+    live = live_of(model, count, placed=False, start=not asks, asks=asks)
+    at = Embedded.of(model, n + 1, arithmetic)
+    # letters, each an element, and the start token, or that which asks, which is the identity, and
+    # of which nothing but its place is exact
+    letters = slice(0, ids)
+    places = slice(0, n) if asks else slice(1, None)
+    tokens, by_place = at.tokens(letters, places), at.places(places, letters)
+    if asks:
+        other = at.tokens(slice(ids, ids + 1), slice(n, n + 1))
+        held = Held(
+            stacked(by_place, other),
+            Words(np.arange(ids), tokens),
+            Words(np.zeros(1, np.int64), other),
+        )
+    else:
+        start = at.start(ids)
+        tokens = stacked(hull(start, tokens.rows(slice(0, 1))), tokens.rows(slice(1, None)))
+        held = Held(stacked(start, by_place), Words(np.arange(ids), tokens), None)
     layers: list[Layer] = []
     most, back = 1, 1
     for part in live:
@@ -353,9 +374,10 @@ def derive_products(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> 
         found, held = _multiplied(part, heads, back, held, table)
         layers.append(found)
         back *= len(heads.each) + 1
-    if back < task.length:
-        raise CheckFailed(f"{len(live)} layers multiply {back:,} letters, of {task.length:,}")
-    margin = readout(model, held.by_word, answers=held.words)
+    if back < n + asks:
+        raise CheckFailed(f"{len(live)} layers multiply {back:,} letters, of {n + asks:,}")
+    ends = held.asker or held.words
+    margin = readout(model, ends.rows, answers=ends.elements)
     return derived(arithmetic, layers, margin, **({"most_heads": most} if most > 1 else {}))
 
 
@@ -373,42 +395,94 @@ def _multiplied(
     part: Live, heads: Heads, back: int, before: Held, table: Tokens
 ) -> tuple[Layer, Held]:
     """A layer that multiplies the words at offsets of 0, `back`, twice that, ..."""
-    places = len(before.by_place.mid)
-    count = len(before.words)
-    choices = count ** (len(heads.each) + 1)
+    n = len(before.by_place.mid) - 1
+    fetches = "the products at these offsets"
+    offsets = [(j + 1) * back for j in range(len(heads.each))]
+    asker = None
+    if before.asker is not None:
+        # who asks has the last letters of n = sum over layers of d times `back`
+        asker = [n % back + 1 + j * back for j in range(n // back % (len(offsets) + 1))]
+    due = [min(offset, n - (asker is not None)) for offset in offsets]
+    others = looking_back(heads, before.by_place, before.words.rows, fetches, due, asker)
+    words = _products(part, heads, before.words, before.words, others, table)
+    any_word, asking = words.rows.hull(), None
+    if before.asker is not None and asker is not None:
+        around = before.by_place.hull()
+        # what heads hand on whatever they read
+        loose = {one.head: one.reading.head.given(one.reading.anything(), around) for one in others}
+        any_word = clamped(part, add(around, heads.written(loose), RESIDUAL))
+        used = others[: len(asker)]
+        asking = _products(part, heads, before.asker, before.words, used, table, loose)
+    # at a place that the layer does not write to, what stood there
+    _, _, down, bias = part.weights
+    kept = ~((heads.o != 0.0).any(1) | (down != 0.0).any(1) | (bias != 0.0))
+    still = before.by_place
+    by_place = still.like(
+        np.where(kept, still.mid, any_word.mid), np.where(kept, still.rad, any_word.rad)
+    )
+    said = {"words": len(words.elements)} | ({} if asker is None else {"asked": asker})
+    read = all_of([one.reading for one in others])
+    layer = read.layer(fetches, heads.kind, offsets=due, **said)
+    return layer, Held(by_place, words, asking)
+
+
+def _products(
+    part: Live,
+    heads: Heads,
+    own: Words,
+    words: Words,
+    others: Sequence[Back],
+    table: Tokens,
+    loose: dict[int, Enclosure] | None = None,
+) -> Words:
+    """What tokens hold that multiply their own words with what these heads fetch. `loose`: what
+    every head may hand on; these are not all, and the MLP does not read others for that.
+    """
+    count = len(words.elements)
+    choices = len(own.elements) * count ** len(others)
     if choices > MOST_COMBINED:
         raise CheckFailed(
             f"{part.where}: {choices:,} choices of words are too many to go through; use fewer"
             " heads and more layers"
         )
-    fetches = "the products at these offsets"
-    due = [min((j + 1) * back, places - 1) for j in range(len(heads.each))]
-    others = looking_back(heads, before.by_place, before.by_word, fetches, due)
     found: dict[int, Enclosure] = {}
-    step = max(1, CHUNK // before.by_word.mid.shape[1])
+    step = max(1, CHUNK // own.rows.mid.shape[1])
     for start in range(0, choices, step):
         some = np.arange(start, min(start + step, choices))
-        own, *rows = np.unravel_index(some, (count,) * (len(others) + 1))
-        averages = {one.head: one.fetched.rows(row) for one, row in zip(others, rows, strict=True)}
-        after = part.after(before.by_word.rows(own), heads.written(averages))
-        product = before.words[own]
+        mine, *rows = np.unravel_index(some, (len(own.elements), *[count] * len(others)))
+        averages = {head: given.repeated(len(some)) for head, given in (loose or {}).items()}
+        averages |= {one.head: one.fetched.rows(row) for one, row in zip(others, rows, strict=True)}
+        mixed = add(own.rows.rows(mine), heads.written(averages), RESIDUAL)
+        after = part.after_mlp(mixed) if loose is None else clamped(part, mixed)
+        product = own.elements[mine]
         for row in rows:
-            product = table[before.words[row], product]
+            product = table[words.elements[row], product]
         for word in np.unique(product).tolist():
             held = after.rows(np.flatnonzero(product == word)).hull()
             found[word] = hull(found[word], held) if word in found else held
-    words = np.array(sorted(found))
-    by_word = stacked(*(found[word] for word in words.tolist()))
-    # at a place that the layer does not write to, what stood there; else what any word may leave
-    _, _, down, bias = part.weights
-    kept = ~((heads.o != 0.0).any(1) | (down != 0.0).any(1) | (bias != 0.0))
-    still, any_word = before.by_place, by_word.hull()
-    by_place = still.like(
-        np.where(kept, still.mid, any_word.mid), np.where(kept, still.rad, any_word.rad)
-    )
-    read = all_of([one.reading for one in others])
-    layer = read.layer(fetches, heads.kind, offsets=due, words=len(words))
-    return layer, Held(by_place, words, by_word)
+    elements = np.array(sorted(found))
+    return Words(elements, stacked(*(found[word] for word in elements.tolist())))
+
+
+def clamped(part: Live, x: Enclosure) -> Enclosure:
+    """Rows after an MLP whose hidden units stand in pairs that read the same, of which the second
+    takes off what the first adds but for a step: each pair adds between 0 and its step, however far
+    numbers move. Raises CheckFailed for other units.
+    """
+    up, up_bias, down, down_bias = part.weights
+    one, other = slice(0, None, 2), slice(1, None, 2)
+    if len(up) % 2 or (up[one] != up[other]).any() or (down[:, one] != -down[:, other]).any():
+        raise CheckFailed(f"{part.where}: hidden units of its MLP are no steps in pairs")
+    steps = down[:, one] * (up_bias[one] - up_bias[other])
+    bias = down_bias[None]
+    ends = x.spanning(bias + np.minimum(steps, 0).sum(1), bias + np.maximum(steps, 0).sum(1))
+    # what rounding adds to that
+    size = (x.size @ np.abs(up).T + np.abs(up_bias)) * (1 + slack(up.shape[1]))
+    off = mapping((up != 0.0).sum(1) + 1, size, x.arithmetic)
+    total = ((size + off) @ np.abs(down).T + np.abs(down_bias)) * (1 + slack(len(up)))
+    off = off @ np.abs(down).T + mapping((down != 0.0).sum(1) + 1, total, x.arithmetic)
+    added = ends.repeated(len(x.mid)).wider(off + slack(len(up)) * total)
+    return part.after_mlp(x).within(add(x, added, RESIDUAL))
 
 
 MOST_INPUTS = 1 << 20

@@ -6,6 +6,7 @@ and what MLPs make of them (theory.md, section 12).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 from math import ceil, inf
@@ -297,7 +298,9 @@ def _multiplied(
     """By what these layers fetch of n letters; `said` tells the form."""
     mlp = mlp_of(architecture)
     first = said != LAST
-    taken, product = steps(architecture, found, points, mlp, n if first else n + 1)
+    # half of the units multiply for who asks, whose word no head may read in place of a letter's
+    units = mlp if first else replace(mlp, width=mlp.width // 2)
+    taken, product = steps(architecture, found, points, units, n if first else n + 1)
     if product < n + (not first):
         return None
     sentence = (

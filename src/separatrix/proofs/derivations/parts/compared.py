@@ -271,33 +271,46 @@ class Back(NamedTuple):
 
 
 def looking_back(
-    heads: Heads, by_place: Enclosure, contents: Enclosure, fetches: str, due: list[int]
+    heads: Heads,
+    by_place: Enclosure,
+    contents: Enclosure,
+    fetches: str,
+    due: list[int],
+    asker: list[int] | None = None,
 ) -> list[Back]:
     """The heads by their offsets, which their weights tell. `by_place`: a row per place, the start
-    token's first; `contents`: rows of which every token is within one. What is proved of a softmax
-    over all keys holds for those that a window sees, if the key that wins is one of them. Raises
-    CheckFailed where a place may read another token, or heads look back other offsets than are due,
-    or out of their sight.
+    token's first; `contents`: rows of which every token that is read is within one. `asker`: there
+    is no start token, so that nothing is said of tokens whose offset does not exist; a token that
+    asks stands last, whose first heads, one by one, look back so many places, whatever others do.
+    What is proved of a softmax over all keys holds for those that a window sees, if the key that
+    wins is one of them. Raises CheckFailed where a place may read another token, or heads look back
+    other offsets than are due, or out of their sight.
     """
     at = np.arange(len(by_place.mid))
-    found: list[Back] = []
+    last = at[-1:] if asker is None else at[-2:-1]
+    each: list[tuple[int, Head]] = []
     for head in heads.each:
-        turned = at if head.steps else None
-        last = head.asked(by_place.rows(at[-1:]), at[-1:])
-        keys = head.keys(by_place, at)
-        offset = int(at[-1] - (last.mid @ keys.mid.T).argmax())
-        wanted = np.maximum(at - offset, 0)
-        reading = Reading.each(head, by_place, by_place, wanted, fetches, places=turned)
-        average = reading.read(head.values(contents))
-        given = head.given(average, contents.hull())
-        found.append(Back(head.index, offset, reading, given))
-    found.sort(key=lambda one: one.offset)
-    offsets = [one.offset for one in found]
+        query = head.asked(by_place.rows(last), last)
+        keys = head.keys(by_place.rows(at[: last[0] + 1]), at[: last[0] + 1])
+        each.append((int(last[0] - (query.mid @ keys.mid.T).argmax()), head))
+    each.sort(key=lambda one: one[0])
+    offsets = [offset for offset, _ in each]
     if offsets != due:
         raise CheckFailed(
             f"{heads.where}: its heads look back {offsets} places, where {due} are due"
         )
-    if max(offsets, default=0) >= heads.seen:
+    found: list[Back] = []
+    for number, (offset, head) in enumerate(each):
+        wanted = np.maximum(at - offset, 0)
+        if asker is not None:
+            wanted[:offset] = -1
+            wanted[-1] = at[-1] - asker[number] if number < len(asker) else -1
+        turned = at if head.steps else None
+        reading = Reading.each(head, by_place, by_place, wanted, fetches, places=turned)
+        average = reading.read(head.values(contents))
+        given = head.given(average, (contents if asker is None else by_place).hull())
+        found.append(Back(head.index, offset, reading, given))
+    if max([*offsets, *(asker or ())], default=0) >= heads.seen:
         raise CheckFailed(f"{heads.where}: {offsets[-1]} places back is out of the window's sight")
     return found
 

@@ -243,14 +243,20 @@ def weights_of(mixer: Mixer, where: str, *evaluated: str, updates: int = 1) -> W
 
 
 def live_of(
-    model: Model, layers: int, *, placed: bool = True, start: bool = False, mlp: bool = True
+    model: Model,
+    layers: int,
+    *,
+    placed: bool = True,
+    start: bool = False,
+    asks: bool = False,
+    mlp: bool = True,
 ) -> list[Live]:
     """The layers that write. Raises CheckFailed where they are not so many, where the stack has a
     start token and the construction none, or the opposite, or, without `mlp`, has an MLP.
     """
     if model.config.bos != start:
         raise CheckFailed(f"this construction has {'a' if start else 'no'} start token")
-    live = live_parts(model, placed=placed)
+    live = live_parts(model, placed=placed, asks=asks)
     if len(live) != layers:
         raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
     if not mlp and any(tensor.any() for part in live for tensor in part.mlp.values()):
@@ -258,11 +264,13 @@ def live_of(
     return live
 
 
-def live_parts(model: Model, *, placed: bool = True) -> list[Live]:
+def live_parts(model: Model, *, placed: bool = True, asks: bool = False) -> list[Live]:
     """The mixers that add something, first layer first; of every other mixer and MLP all
     parameters are exactly zero (CheckFailed otherwise). `placed`: the proof is about a stack with
-    embeddings of positions.
+    embeddings of positions; `asks`: about one whose last token is none of the prompt's.
     """
+    if model.config.asks != asks:
+        raise CheckFailed(f"this construction has {'a' if asks else 'no'} token behind that asks")
     if placed and not isinstance(model.position, nn.Embedding):
         raise CheckFailed("the stack has no embeddings of positions, of which the proof is made")
     live: list[Live] = []
@@ -305,7 +313,7 @@ def declared_otherwise(model: Model, arithmetic: Arithmetic) -> str | None:
     """What a layer that is used declares and a proof in the arithmetic is not about; None where
     there is no such layer.
     """
-    for part in live_parts(model, placed=False):
+    for part in live_parts(model, placed=False, asks=model.config.asks):
         mechanism, sizes = part.mixer.mechanism, part.mixer.mechanism.sizes()
         # accumulators and states hold the numbers of sums
         summed = [getattr(mechanism, "accumulator_format", None), sizes.get("gate_format")]
