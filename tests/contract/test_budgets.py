@@ -13,7 +13,7 @@ from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_967, 2_600),
-    "stacks": (9_482, 5_600),
+    "stacks": (9_416, 5_600),
     "tasks": (12_633, 8_600),
     "theory": (8_442, 6_000),
     "protocols": (921, 921),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_658, 2_600),
     "training": (5_271, 3_800),
     "findings": (1_815, 1_800),
-    "cli": (7_336, 4_000),
+    "cli": (7_337, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

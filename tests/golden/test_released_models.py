@@ -300,6 +300,33 @@ FROM_PAGES: dict[str, dict[str, Any]] = {
         **{"moe_intermediate_size": 1024, "num_shared_experts": 1, "first_k_dense_replace": 1},
         "vocab_size": 157_184,
     },
+    # queries and outputs of its attention are experts, too
+    "JetMoE-8B": {
+        **{"model_type": "jetmoe", "hidden_size": 2048, "intermediate_size": 5632},
+        **{"num_hidden_layers": 24, "num_key_value_heads": 16, "kv_channels": 128},
+        **{"num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32_000},
+    },
+    # 14 layers read the keys and values of another, and have no maps for them
+    "Hymba-1.5B": {
+        **{"model_type": "hymba", "hidden_size": 1600, "intermediate_size": 5504},
+        **{"num_hidden_layers": 32, "num_attention_heads": 25, "num_key_value_heads": 5},
+        **{"sliding_window": 1024, "global_attn_idx": [0, 15, 31], "mamba_inner_layernorms": True},
+        **{"mamba_expand": 2, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_dt_rank": 100},
+        **{"num_memory_tokens": 128, "tie_word_embeddings": True, "vocab_size": 32_001},
+        "kv_reuse_group": [[i, i + 1] for i in (*range(1, 15, 2), *range(17, 31, 2))],
+    },
+    # no latents, whatever stands in their fields
+    "DeepSeek-OCR": {
+        "model_type": "deepseek_vl_v2",
+        "language_config": {
+            **{"architectures": ["DeepseekV2ForCausalLM"], "hidden_size": 1280, "use_mla": False},
+            **{"intermediate_size": 6848, "moe_intermediate_size": 896, "num_hidden_layers": 12},
+            **{"n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6},
+            **{"num_attention_heads": 10, "num_key_value_heads": 10, "first_k_dense_replace": 1},
+            **{"kv_lora_rank": None, "q_lora_rank": None, "qk_nope_head_dim": 0},
+            **{"qk_rope_head_dim": 0, "v_head_dim": 0, "vocab_size": 129_280},
+        },
+    },
 }
 SAID = {
     "EXAONE-3.5-7.8B": (7.8, 7.8),
@@ -312,6 +339,9 @@ SAID = {
     "Hunyuan-7B": (7.5, 7.5),
     "Ling-mini-2.0": (16.26, 1.43),
     "Ring-flash-linear-2.0": (104, 7.4),
+    "JetMoE-8B": (8.52, None),
+    "Hymba-1.5B": (1.52, 1.52),
+    "DeepSeek-OCR": (2.93, None),
 }
 """As their pages say it; the embedding among those of a token."""
 

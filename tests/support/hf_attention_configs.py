@@ -292,8 +292,5 @@ UNKNOWN = {
     "switched": {**QWEN2, "model_type": "brand_new"},
     "latent": {**_LATENT, "model_type": "brand_new"},
     "indexed": {**_LATENT, **_INDEXER, "model_type": "brand_new"},
-    "compressed": {**DEEPSEEK_V4, "model_type": "brand_new"},
-    "blocks": {**MINIMAX_M3, "model_type": "brand_new"},
-    "own heads": {**MIMO, "model_type": "brand_new"},
 }
 """Files of model types that nobody reads, which say enough."""

@@ -163,6 +163,20 @@ def test_weights_of_released_models_by_hand() -> None:
     assert round((qwen.read(1) - qwen.head) / 10**9) == 3
 
 
+def test_a_head_that_no_file_tells_of_is_said_to_be_assumed() -> None:
+    """SmallThinker's class ties it: 389 million weights fewer than with a head of its own."""
+    config = PRESETS["smallthinker-21b"]["config"]
+    silent, tied, own = (
+        from_config(config | said).weights
+        for said in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False})
+    )
+    assert silent is not None
+    assert tied is not None
+    assert own is not None
+    assert (bool(silent.assumed), tied.assumed, own.assumed) == (True, "", "")
+    assert own.total - silent.total == silent.head == 151_936 * 2560
+
+
 def test_weights_of_the_file_are_taken_off_the_memory() -> None:
     """16,059,990,016 bytes of weights in bf16 leave 69,839,355,904 of 80 GiB: four caches of 128k
     tokens, 16 GiB each.

@@ -93,7 +93,8 @@ def _whole(known: Weights) -> str:
     met, total = known.read(1), known.total
     share = "" if met + known.embedding == total else f" of {format_count(total)}"
     share += ", some in several layers," if known.again else ""
-    return f"whole token: and 2 for each of {format_count(met)} weights{share} that it meets"
+    tied = f"; {known.assumed} (assumed: the file does not say)" if known.assumed else ""
+    return f"whole token: and 2 for each of {format_count(met)} weights{share} that it meets{tied}"
 
 
 def costs_json(costs: Costs) -> dict[str, Any]:

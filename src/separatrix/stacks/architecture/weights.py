@@ -65,6 +65,8 @@ class Weights:
     """None where they are quantised in a way that is not read."""
     again: int = 0
     """Of maps and MLPs, those that a token has met in an earlier layer: stored once."""
+    assumed: str = ""
+    """What the class does where a file does not say whether the head is the embedding."""
 
     @property
     def total(self) -> int:

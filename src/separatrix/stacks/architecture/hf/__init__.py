@@ -114,7 +114,10 @@ def from_config(
         said = " ".join(row.refused.split())
         kind = fields.data.get("model_type")
         named = kind if kind in ROWS else row.family
-        raise fields.error(f"'model_type' is '{named}', whose layers {said}")
+        raise fields.error(
+            f"'model_type' is '{named}', whose layers {said}: not supported; pass the stack as a"
+            " spec, such as '(window*3 + full)*8 @ heads=16, bf16'"
+        )
     refuse_not_causal(fields, [*outer, fields.data])
     fields = _with_defaults(fields, row, nested=bool(outer))
     layers = _layers(fields, row, by_class) if pattern is None else by_pattern(fields, pattern)

@@ -8,7 +8,7 @@ import difflib
 import re
 import reprlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -304,14 +304,17 @@ class Fields:
             " the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
-    def unknown(self, known: Iterable[str] = ()) -> str:
-        """Says that no row is for this model type; of the nearest of the known ones."""
+    def unknown(self, known: Collection[str] = ()) -> str:
+        """Says that no row is for this model type; of the nearest of the known ones, and how to
+        take another's.
+        """
         kind = self.value("model_type")
         if kind is None:
             return f"{OF_THE_TYPE} missing"
         text = kind if isinstance(kind, str) else ""
-        near = difflib.get_close_matches(text[:60], list(known), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        near = difflib.get_close_matches(text[:60], known, n=1)
+        asked = f"did you mean {near[0]}? " if near else ""
+        hint = f" ({asked}--set like=TYPE reads it as another)" if known else ""
         return f"{OF_THE_TYPE} {shown(kind)}, which is not known{hint}"
 
     def unknown_family(self, known: Sequence[str]) -> ConfigError:

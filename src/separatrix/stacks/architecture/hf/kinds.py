@@ -45,7 +45,7 @@ _DERIVING = (
 def listed(fields: Fields, field: str, how: str) -> list[str] | None:
     """The kind of every layer by the field `field`, None where it is absent. `how`: the words in
     it ("1:full,0:window", or of the table), "tiled" where they repeat over the depth, "numbers" of
-    the layers of one kind.
+    the layers of one kind, "repeated" where they stand with how often they repeat.
     """
     if not fields.has(field):
         return None
@@ -63,6 +63,9 @@ def listed(fields: Fields, field: str, how: str) -> list[str] | None:
             # a number is a period
             number = type(fields.data[field]) is int
             return None if number else entries(fields, field, WORDS[words], tiled=True)
+        case ["repeated", words]:
+            written = fields.replaced(**{field: _repeated(fields, field)})
+            return listed(written, field, words)
         case [words, *flag]:
             own = words.replace(":", "=").replace(",", " ")
             kinds = entries(fields, field, WORDS.get(words) or _meant(own))
@@ -93,6 +96,18 @@ def entries(
         f"be one of {', '.join(map(str, words))}",
     )
     return [words[found[i % len(found)]] for i in range(layers)]
+
+
+def _repeated(fields: Fields, name: str) -> list[Any]:
+    """A list of kinds with how often they repeat, written out (GPT-Neo)."""
+    found: list[Any] = []
+    for entry in json_list(fields.value(name)) or []:
+        words, times = (json_list(entry) or [None, 0])[:2]
+        once = json_list(words) or []
+        if type(times) is not int or not 0 < times * len(once) <= fields.layers():
+            raise fields.wrong(name, "list kinds of layers, and how often they repeat")
+        found += once * times
+    return found
 
 
 def numbered(
@@ -228,33 +243,6 @@ def _kind(node: ast.expr, fields: Fields) -> str:
     return ast.unparse(node)
 
 
-def _repeated_types(fields: Fields) -> list[str]:
-    """GPT-Neo: lists of kinds with how often they repeat; `attention_layers`, the same written
-    out, must agree.
-    """
-    depth = fields.layers()
-    kinds: list[object] = []
-    for entry in json_list(fields.value("attention_types")) or []:
-        pair = json_list(entry) or []
-        words = json_list(pair[0]) if pair else None
-        times = pair[1] if len(pair) == 2 else None
-        if words is None or type(times) is not int or not 1 <= times <= depth:
-            raise fields.error(
-                f"'attention_types' holds {shown(entry)}; it must be kinds of layers and how often"
-                " they repeat"
-            )
-        kinds += words * times
-    written = json_list(fields.value("attention_layers"))
-    if written is not None and written != kinds:
-        raise fields.error("'attention_layers' and 'attention_types' disagree; correct one of them")
-    if len(kinds) != depth or any(kind not in ("global", "local") for kind in kinds):
-        raise fields.error(
-            f"'attention_types' makes {len(kinds)} layers; it must make {depth}, each global or"
-            " local"
-        )
-    return [str(kind) for kind in kinds]
-
-
 def _hymba(fields: Fields) -> list[str] | None:
     """`global_attn_idx`: full; the other layers slide. Of a group in `kv_reuse_group` the first
     layer keeps keys and values for all.
@@ -282,7 +270,6 @@ def _hymba(fields: Fields) -> list[str] | None:
 
 
 RULES: dict[str, Callable[[Fields], list[str] | None]] = {
-    "repeated_types": _repeated_types,
     "hymba": _hymba,
 }
 """What no expression says of layers, as the table calls it."""

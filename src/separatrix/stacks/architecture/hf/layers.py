@@ -65,8 +65,11 @@ def read(row: Row, fields: Fields) -> Layers:
         if kind not in kinds:
             made(row.mixers[kind], replace(own[0], notes=[]))
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
-    if row.after:
-        AFTER[row.after](fields, kinds)
+    if kinds[0] == "shared":
+        raise fields.error(
+            "the first layer is listed as sharing an indexer, and no layer before it has one;"
+            " correct 'indexer_types' or 'index_topk_pattern'"
+        )
     if row.passes:
         layers = _repeated(fields, layers, row.passes)
     if row.reuse:
@@ -256,18 +259,6 @@ def probe(fields: Fields) -> Layers:
 
 
 def _told(fields: Fields) -> Layers:
-    types = map(str, json_list(fields.data.get("layer_types")) or [])
-    sparse = json_object(fields.data.get("sparse_attention_config")) or {}
-    like = {
-        "deepseek_v4": fields.has("compress_ratios")
-        or not {"compressed_sparse_attention", "heavily_compressed_attention"}.isdisjoint(types),
-        "mimo_v2_flash": fields.has("hybrid_layer_pattern"),
-        "smallthinker": fields.has("sliding_window_layout"),
-        "minimax_m3": sparse.get("sparse_attention_freq") is not None,
-    }
-    for kind, there in like.items():
-        if there:
-            return read(ROWS[kind], fields)
     kinds = kinds_of(UNKNOWN, replace(fields, notes=[]))
     for kind in kinds:
         if kind not in UNKNOWN.mixers:
@@ -289,13 +280,16 @@ def _only(fields: Fields, names: Sequence[str], *usual: Any) -> Fields:
     """
     for name in names:
         value = fields.value(name)
-        entries = (list(value) if isinstance(value, str) else json_list(value)) or [value]
+        listed = json_list(value)
+        entries = (list(value) if isinstance(value, str) else listed) or [value]
         if value not in (None, *usual) and not all(entry in usual for entry in entries):
             known = ", ".join(map(shown, usual)) or "no such field"
             raise fields.error(
                 f"'{name}' is {shown(value)}, but of this model type {known} is read; pass the"
                 " stack as a spec, or correct 'model_type'"
             )
+        if listed and fields.has("num_hidden_layers"):
+            fields.each_layer(name, fields.layers())
     return fields
 
 
@@ -304,12 +298,12 @@ def _one(fields: Fields, *names: str) -> None:
     fields.find(*names)
 
 
-def _each(fields: Fields, name: str, *words: str) -> Fields:
-    """Raises ConfigError where a list names another kind of layer, or not every layer."""
-    value = fields.value(name)
-    if value is not None and all(value != [word] * fields.layers() for word in words):
-        raise fields.wrong(name, f"give each of the {fields.layers()} layers {words[0]}")
-    return fields
+def _unless(fields: Fields, switch: str, *names: str) -> Fields:
+    """Without these fields, which say nothing where the switch is false."""
+    if fields.flag(switch) is not False:
+        return fields
+    fields.harmless(*names)
+    return fields.replaced(**dict.fromkeys(names))
 
 
 def _blocks(fields: Fields) -> Fields:
@@ -361,7 +355,7 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,
     "only": _only,
     "one": _one,
-    "each": _each,
+    "unless": _unless,
     "blocks": _blocks,
 }
 """What a row looks at first; the fields as they are read from then on."""
@@ -405,29 +399,3 @@ def _repeated(fields: Fields, layers: Layers, times: str) -> Layers:
         f"every layer counts {passes} times{why}: each pass keeps keys and values of its own"
     )
     return layers * passes
-
-
-def _no_values(fields: Fields, kinds: list[str]) -> None:
-    """Raises ConfigError where a sparse layer's indexer keeps a value per token too."""
-    name = "sparse_attention_config.sparse_disable_index_value"
-    off = listed(fields, name, "1:off,0:on") or []
-    if ("sparse", "on") in zip(kinds, off, strict=False):
-        raise fields.error(
-            f"'{name}' is {shown(fields.data[name])}: indexers that keep values are not supported;"
-            " pass the stack as a spec"
-        )
-
-
-def _chosen_before(fields: Fields, kinds: list[str]) -> None:
-    """Raises ConfigError where no earlier layer has the indexer that a layer shares."""
-    if kinds[0] == "shared":
-        raise fields.error(
-            "the first layer is listed as sharing an indexer, and no layer before it has one;"
-            " correct 'indexer_types' or 'index_topk_pattern'"
-        )
-
-
-AFTER: dict[str, Callable[[Fields, list[str]], None]] = {
-    "no_values": _no_values,
-    "chosen_before": _chosen_before,
-}

@@ -91,13 +91,15 @@ _USUAL_KINDS = "layer_types=softmax; window if SLIDES else full"
 class Mlps:
     """What follows the mixers of a model class: sizes are expressions."""
 
-    maps: int = 0
+    maps: int = 3
     """Of each MLP; 0 where weights are not counted."""
     dense: str = "DENSE"
     number: str = "EXPERTS"
     chosen: str = "CHOSEN"
     hidden: str = "moe_intermediate_size"
     """Units of an expert."""
+    apart: str = "0"
+    """Weights of an expert beside its MLP."""
     shared: str = "0"
     """Units that all tokens take beside experts."""
     beside: str = "0"
@@ -120,6 +122,7 @@ class Row:
     """What lists the kind of every layer; where several are there they must agree."""
     otherwise: Sequence[str]
     """How layers are told where none of them is there, the first that does."""
+    mlps: Mlps
     depth: str = ""
     """The number of layers, if not `num_hidden_layers` alone."""
     told_by: Sequence[str] = ()
@@ -140,8 +143,6 @@ class Row:
     own: Sequence[str] = ()
     last: str = ""
     """The kind of the last layer, where the model class makes it so."""
-    after: str = ""
-    """What is refused of the layers."""
     passes: str = ""
     """How often a token passes through them, with a cache for each."""
     reuse: str = ""
@@ -150,7 +151,6 @@ class Row:
     note: str = ""
     way: Way = USUAL
     norm: str = ""
-    mlps: Mlps = Mlps()
     experts: str = ""
     around: str = ""
     more: str = "0"
@@ -181,7 +181,7 @@ def _row(name: str, said: Mapping[str, Any]) -> Row:
     own = {key: value for key, value in _whole(name, said).items() if key not in ("like", "types")}
     window = own.pop("window", "sliding_window")
     mixers = _softmax(own.pop("softmax"), window) if "softmax" in own else {}
-    own_mixers = own.pop("mixers", {})
+    own_mixers, mlps = own.pop("mixers", {}), own.pop("mlps", {})
     mixers |= own_mixers
     told = [" ".join(part.split()) for part in own.pop("kinds", _USUAL_KINDS).split(";")]
     lists = [part for part in told if "=" in part and not part.startswith("or ")]
@@ -192,7 +192,7 @@ def _row(name: str, said: Mapping[str, Any]) -> Row:
         lists={field: how for field, _, how in (part.partition("=") for part in lists)},
         otherwise=[part for part in told if part not in lists],
         way=Way.of(own.pop("way", "")),
-        mlps=Mlps(**(own.pop("mlps", None) or DATA["special"]["guessed"])),
+        mlps=Mlps(**(DATA["special"]["guessed"] if mlps == "guessed" else mlps)),
         **own,
     )
 

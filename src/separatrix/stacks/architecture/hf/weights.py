@@ -83,8 +83,9 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
     width, words = fields.needed(*WIDTHS), row.around.split()
     head = width * (architecture.vocabulary or fields.needed("vocab_size"))
     every, experts = _behind(fields, row, len(architecture), width)
-    tied = fields.flag("tie_word_embeddings")
-    tied = "untied" not in words and (row.tied if tied is None else tied)
+    said = False if "untied" in words else fields.flag("tie_word_embeddings")
+    tied = row.tied if said is None else said
+    assumed = "the head is the embedding" if tied else "the head is not the embedding"
     counted = _Mixers(fields, words, width)
     mixing = size_of(row.more, fields) + sum(
         counted.of(part) * times for layer, times in architecture.counted() for part in layer
@@ -93,7 +94,8 @@ def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
         raise fields.error("maps to and from 'word_embed_proj_dim' are not counted")
     embedded = size_of(row.embedded, fields) + (0 if tied else head)
     bits, again = _bits(fields, len(architecture)), size_of(row.again, fields)
-    return Weights(mixing, every, experts, head, embedded, bits, again)
+    assumed *= said is None
+    return Weights(mixing, every, experts, head, embedded, bits, again, assumed)
 
 
 _Matrix = GatedDeltaNet | KDA | Lightning | GLA | RetNet | DeltaNet
@@ -139,6 +141,8 @@ class _Mixers:
                 # Gemma 4: one map makes both
                 if isinstance(part, Full) and self.fields.flag("attention_k_eq_v"):
                     kept //= 2
+                if "kept" in self.words:
+                    return width * kept
                 if isinstance(part, Indexed):
                     kept += part.index_dim * (part.index_heads + 1)
                 return width * (asked + kept + inner + gates)
@@ -362,13 +366,14 @@ def _behind(fields: Fields, row: Row, layers: int, width: int) -> tuple[int, tup
     # experts of a narrower latent, and the maps there and back
     latent = fields.optional_size(*_LATENT)
     experts: list[Experts] = []
-    sizes = (of.number, of.chosen, of.hidden, of.shared, of.beside)
+    sizes = (of.number, of.chosen, of.hidden, of.shared, of.beside, of.apart)
     for own, times in _alike(fields, sparse, *sizes).items():
-        number, chosen, hidden, shared, beside = own
+        number, chosen, hidden, shared, beside, apart = own
         if not 1 <= chosen <= number:
             raise fields.error(f"a token has {chosen} of {number} experts; correct one of them")
         every += times * (width * (number + 2 * (latent or 0)) + each * shared + beside)
-        experts.append(Experts(times, number, chosen, of.maps * (latent or width) * hidden))
+        size = of.maps * (latent or width) * hidden + apart
+        experts.append(Experts(times, number, chosen, size))
     return every, tuple(experts)
 
 

@@ -38,6 +38,7 @@ from support.unplaced import sizes_of
 from separatrix.core.errors import ConfigError
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import DSA, Compressed, Full, Indexed, Latent, Window
 
 BF16: dict[str, Any] = {"format": "bf16", "accumulator": "fp32", "running_max": True}
@@ -263,8 +264,6 @@ UNKNOWN_BY_HAND = {
     "switched": ("ffffww", 4 * 96, 2 * 11 * 96),
     "latent": ("aaaaaa", 6 * 48, 0),
     "indexed": ("DDDDDD", 6 * 62, 0),
-    "blocks": ("ffiifi", 3 * 120 + 3 * 134, 0),
-    "own heads": ("fwwfww", 192, 4 * 11 * 144),
 }
 
 
@@ -278,6 +277,15 @@ def test_unknown_model_types_by_their_usual_fields(name: str) -> None:
     assert (cache["window"].numbers if "window" in cache else 0) == windows
     said = "'model_type' is missing" if name == "untyped" else "'brand_new', which is not known"
     assert any(said in note and "usual fields (assumed)" in note for note in read.notes)
+
+
+@each("config", [DEEPSEEK_V4, MINIMAX_M3, MIMO])
+def test_lists_of_layers_of_another_type_are_read_as_its_own_where_told(
+    config: dict[str, Any],
+) -> None:
+    new = config | {"model_type": "brand_new"}
+    assert "--set like=" in refusal(new)
+    assert from_config(new, settings=Settings(like=config["model_type"])) == from_config(config)
 
 
 def test_short_convolutions_of_unknown_model_types() -> None:
@@ -408,7 +416,7 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
                     MINIMAX_M3["sparse_attention_config"] | {"sparse_disable_index_value": [0] * 6}
                 )
             },
-            "that keep values",
+            "disagree",
         ),
         (DEEPSEEK | {"use_mla": False}, "'use_mla' is False"),
         (DEEPSEEK | {"index_topk": 8}, "'index_topk' is 8, but"),

@@ -20,6 +20,7 @@ ELSEWHERE = (
     *("bailing_moe_linear", "cohere2_moe", "modernbert-decoder", "nemotron-nas"),
     *("kosmos_2_text_model", "laguna", "lfm3", "lara_mini", "bailing_hybrid", "molmo2_text"),
     *("mistral_large4_text", "glm_moe_dsa", "hy_v4", "muse_glimmer_text"),
+    *("deepseek_v2", "deepseek_ocr2_text"),
 )
 """Model types whose small files stand in test_unusual_counts.py, test_newer_families.py or
 test_query_norms.py, or are real caches.

@@ -109,7 +109,15 @@ QWEN_MOE = BASE | HEADS | {"model_type": "qwen2_moe", "use_sliding_window": Fals
 COHERE_MOE = BASE | HEADS | {"model_type": "cohere2_moe", "head_dim": 20, "sliding_window": 11}
 MODERN = BASE | HEADS | {"model_type": "modernbert-decoder", "local_attention": 22}
 
+OCR = {
+    **{"kv_lora_rank": None, "q_lora_rank": None, "v_head_dim": 0, "qk_rope_head_dim": 0},
+    **{"use_mla": False, "qk_nope_head_dim": 0},
+}
+
 COUNTS = [
+    # DeepSeek-OCR: latents are switched off, and what stands in their fields says nothing
+    (BASE | HEADS | OCR | {"model_type": "deepseek_v2"}, 6 * 2 * 3 * 16 * T),
+    (BASE | HEADS | {"model_type": "deepseek_ocr2_text"}, 6 * 2 * 3 * 16 * T),
     # keys and values of 6 / 3 heads of 96 / 6 numbers, where there is attention
     (searched(GROUP, {"no_op": True}, {"replace_with_linear": True}, GROUP), 2 * 2 * 2 * 16 * T),
     (searched({"n_heads_in_group": 6}, GROUP), 2 * (1 + 2) * 16 * T),
