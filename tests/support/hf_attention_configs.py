@@ -112,7 +112,10 @@ EXAONE = {
     "sliding_window": 11,
     "sliding_window_pattern": "LLG",
 }
-AFM = {**_GROUPED, "model_type": "afmoe", "sliding_window": 11, "global_attn_every_n_layers": 3}
+AFM = {
+    **{**_GROUPED, "model_type": "afmoe", "sliding_window": 11, "global_attn_every_n_layers": 3},
+    **{"num_expert_groups": 1, "num_limited_groups": 1},
+}
 CWM = {**_GROUPED, "model_type": "cwm", "sliding_window": 11}
 GEMMA4 = {
     **_GROUPED,
