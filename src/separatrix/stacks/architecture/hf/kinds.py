@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +52,8 @@ def listed(fields: Fields, field: str, how: str) -> list[str] | None:
     match how.split():
         case ["kimi"]:
             return _kimi(fields)
+        case ["hymba"]:
+            return _hymba(fields)
         case ["attn"]:
             named = {i for _, _, layers in parts(fields) for i in layers}
             return ["attention" if i in named else "recurrent" for i in range(fields.layers())]
@@ -224,12 +226,9 @@ def indices(fields: Fields, name: str, layers: int, *, base: int | None) -> list
 
 def told(fields: Fields, rule: str) -> list[str] | None:
     """The kinds by a rule of the table, None where this is not how they are told."""
-    if rule in RULES:
-        return RULES[rule](fields)
-    field, equals, how = rule.removeprefix("or ").partition("=")
     if rule.startswith("or "):
+        field, _, how = rule[3:].partition("=")
         return None if fields.value(field) == [] else listed(fields, field, how)
-    assert not equals, rule
     kinds = [_kind(parsed(rule), replace(fields, layer=i)) for i in range(fields.layers())]
     return None if kinds[0] == "None" else kinds
 
@@ -243,12 +242,10 @@ def _kind(node: ast.expr, fields: Fields) -> str:
     return ast.unparse(node)
 
 
-def _hymba(fields: Fields) -> list[str] | None:
+def _hymba(fields: Fields) -> list[str]:
     """`global_attn_idx`: full; the other layers slide. Of a group in `kv_reuse_group` the first
     layer keeps keys and values for all.
     """
-    if not fields.has("global_attn_idx"):
-        return None
     kinds = numbered(fields, "global_attn_idx", "full", "window")
     if isinstance(fields.value("layer_type"), list):
         entries(fields, "layer_type", {"h": "hybrid"})
@@ -267,9 +264,3 @@ def _hymba(fields: Fields) -> list[str] | None:
         for i in numbers[1:]:
             kinds[i] += " reused"
     return kinds
-
-
-RULES: dict[str, Callable[[Fields], list[str] | None]] = {
-    "hymba": _hymba,
-}
-"""What no expression says of layers, as the table calls it."""

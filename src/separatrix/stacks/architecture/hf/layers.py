@@ -250,25 +250,20 @@ def probe(fields: Fields) -> Layers:
             " file does not give it"
         )
     try:
-        return _told(fields)
+        for kind in (kinds := kinds_of(UNKNOWN, replace(fields, notes=[]))):
+            if kind not in UNKNOWN.mixers:
+                name = next(filter(fields.has, UNKNOWN.lists))
+                raise fields.error(
+                    f"'{name}' makes {kinds.count(kind)} of {len(kinds)} layers {kind}, but does"
+                    " not say which recurrence that is; pass --pattern, such as --pattern"
+                    " '(mamba2*7 + full)*4'"
+                )
+        return read(UNKNOWN, fields)
     except ConfigError as error:
         raise fields.error(
             f"{fields.unknown(ROWS)}, and its usual fields do not tell:"
             f" {str(error).removeprefix(f'{fields.where}: ')}"
         ) from None
-
-
-def _told(fields: Fields) -> Layers:
-    kinds = kinds_of(UNKNOWN, replace(fields, notes=[]))
-    for kind in kinds:
-        if kind not in UNKNOWN.mixers:
-            name = next(filter(fields.has, UNKNOWN.lists))
-            raise fields.error(
-                f"'{name}' makes {kinds.count(kind)} of {len(kinds)} layers {kind}, but does not"
-                " say which recurrence that is; pass --pattern, such as --pattern '(mamba2*7 +"
-                " full)*4'"
-            )
-    return read(UNKNOWN, fields)
 
 
 # ---- before a file is read
