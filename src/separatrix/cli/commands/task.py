@@ -14,6 +14,7 @@ from separatrix.cli.report.tasks import describe
 from separatrix.core.document import Document, Heading, Line, Plot
 from separatrix.core.document.cells import accuracy, guessed, interval
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.evidence.folder import new_folder
 from separatrix.core.numbers.amounts import parse_context
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.core.progress import bar
@@ -141,30 +142,33 @@ def _audit(text: str, asked: Asked) -> Told:
 
 
 def _export(text: str, asked: Asked) -> Told:
-    """Instances as files, each once; of several sizes n a folder each."""
+    """Instances as files, each once; of several sizes a folder each, and all of them or none."""
     if asked.format is None or asked.out is None:
         raise SpecError(
             "an export needs --format and --out. For example: separatrix task"
             f" {text}{':easy' * (':' not in text)} export --format hf --out exported/"
         )
     if asked.tokens is not None:
-        return _fitted(text, asked)
-    texts = _ladder(text, asked.n)
-    if len(texts) == 1:
-        return _exported(texts[0], asked.out, asked)
-    made = [
-        _exported(one, asked.out / file_name(one.partition(",labels=")[0]), asked) for one in texts
-    ]
-    return _together(made)
-
-
-def _together(made: Sequence[Told]) -> Told:
+        wanted = _fitted(text, asked)
+    else:
+        texts = _ladder(text, asked.n)
+        wanted = [(one, file_name(one.partition(",labels=")[0]), {}) for one in texts]
+    if len(wanted) == 1:
+        (one, _, more), out = wanted[0], asked.out
+        return _exported(one, out, out, asked, more)
+    with new_folder(asked.out) as folder:
+        made = [
+            _exported(one, folder / name, asked.out / name, asked, more)
+            for one, name, more in wanted
+        ]
     lines = [line for one in made for line in one.shown.parts]
     return Told([one.data for one in made], Document(*lines))
 
 
-def _fitted(text: str, asked: Asked) -> Told:
-    """Instances at the largest sizes that fit so many tokens; of several numbers a folder each."""
+def _fitted(text: str, asked: Asked) -> list[tuple[str, str, dict[str, Any]]]:
+    """The largest sizes that fit so many tokens: each as text, its folder where there are several,
+    and what is told of it.
+    """
     numbers, _, tokenizer = asked.tokens.partition(":")
     if not (numbers and tokenizer) or asked.n is not None:
         raise SpecError(
@@ -180,15 +184,12 @@ def _fitted(text: str, asked: Asked) -> Told:
     rows = rows_of(FORMATS[asked.format], _rows(asked.rows or []))
     wanted = [parse_context(each, "--tokens") for each in _listed(numbers)]
     count = counter(tokenizer)
-    made: list[Told] = []
+    found: list[tuple[str, str, dict[str, Any]]] = []
     for tokens in wanted:
         one, taken = fitted(task, tokens, rows, asked.seed, count)
-        out = asked.out if len(wanted) == 1 else asked.out / str(tokens)
-        told = _exported(one.spec, out, asked)
-        line = Line(f"the longest question and its answer take {taken:,} of {tokens:,} tokens")
-        data = {**told.data, "tokens": tokens, "longest": taken, "tokenizer": tokenizer}
-        made.append(Told(data, Document(*told.shown.parts, line)))
-    return made[0] if len(made) == 1 else _together(made)
+        told = {"tokens": tokens, "longest": taken, "tokenizer": tokenizer}
+        found.append((one.spec, str(tokens), told))
+    return found
 
 
 def _with_easy_sizes(text: str) -> Task | TextTask:
@@ -203,7 +204,8 @@ def _with_easy_sizes(text: str) -> Task | TextTask:
             raise error from None
 
 
-def _exported(text: str, out: Path, asked: Asked) -> Told:
+def _exported(text: str, out: Path, called: Path, asked: Asked, more: dict[str, Any]) -> Told:
+    """One size as the new folder `out`, which is `called` so once all is done."""
     format, seed = asked.format, asked.seed
     text, labels = split_labels(text)
     wanted = parse_any_task(text)
@@ -218,12 +220,15 @@ def _exported(text: str, out: Path, asked: Asked) -> Told:
             progress=progress,
             labels=labels,
         )
-    files = [str(path) for path in made.paths]
+    files = [str(called / path.relative_to(out)) for path in made.paths]
     data = {"task": wanted.spec, "format": format, "rows": made.rows, "files": files}
     told = ", ".join(f"{count:,} {name}" for name, count in made.rows.items())
     lines = [f"{wanted.spec} as {format}: {told}, seed {seed}", *(f"  {file}" for file in files)]
-    shown = Document(*map(Line, lines), Line(f"sha256  {made.sha256}"))
-    return Told({**data, "sha256": made.sha256}, shown)
+    lines.append(f"sha256  {made.sha256}")
+    if more:
+        fits = f"{more['longest']:,} of {more['tokens']:,} tokens"
+        lines.append(f"the longest question and its answer take {fits}")
+    return Told({**data, "sha256": made.sha256, **more}, Document(*map(Line, lines)))
 
 
 def _rows(texts: Sequence[str]) -> dict[str, int]:

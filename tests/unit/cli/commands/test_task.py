@@ -54,3 +54,12 @@ def test_sizes_with_commas_are_a_ladder(capsys: pytest.CaptureFixture[str], tmp_
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
         f"needles_keys_2_length_{length}" for length in (40, 50)
     ]
+    assert all(Path(file).is_file() for one in all_of for file in one["files"])
+
+
+def test_a_ladder_is_exported_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Its second size is none."""
+    out = tmp_path / "new" / "a"
+    words = ["task", "needles", "export", "--n", "40,2", "--format", "jsonl", "--out", str(out)]
+    assert run(words) == 2
+    assert not list(tmp_path.iterdir())
