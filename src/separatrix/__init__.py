@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from separatrix.cli.constructed import construct
     from separatrix.cli.report.html import verify_path, write_report
     from separatrix.cli.reproduce import reproduce_table
+    from separatrix.cli.trials import trial
     from separatrix.core.errors import SeparatrixError
     from separatrix.core.evidence.records import Certificate, Construction, Measurement, Verdict
     from separatrix.mixers.plugins import register_mechanism
@@ -67,6 +68,7 @@ _HOMES = {
     "sweep": "separatrix.training.sweeps.sweep",
     "tasks": "separatrix.tasks",
     "train": "separatrix.training.alone",
+    "trial": "separatrix.cli.trials",
     "verify": "separatrix.checks.verify",
     "verify_path": "separatrix.cli.report.html",
     "write_report": "separatrix.cli.report.html",
@@ -103,6 +105,7 @@ __all__ = [
     "sweep",
     "tasks",
     "train",
+    "trial",
     "verify",
     "verify_path",
     "write_report",

@@ -179,7 +179,8 @@ class Recall(Task):
         ratio, more = divmod(self.K, self.n)
         V = f"V = {self.V:,}"
         if more == 0 and ratio > 0:
-            return Growth(f"K = {ratio}n, {V}", {"K": (ratio, 0)}, alone=self.form == "last")
+            times = ratio if ratio > 1 else ""
+            return Growth(f"K = {times}n, {V}", {"K": (ratio, 0)}, alone=self.form == "last")
         if self.form == "last":
             return Growth(f"K = {self.K:,}, {V}")
         beyond = self.K - self.n

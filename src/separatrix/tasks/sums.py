@@ -112,7 +112,7 @@ class Cancelling(Task):
         if self.M % self.n:
             return Growth(f"M = {self.M:,}")
         ratio = self.M // self.n
-        return Growth(f"M = {ratio}n", {"M": (ratio, 0)}, alone=True)
+        return Growth(f"M = {ratio if ratio > 1 else ''}n", {"M": (ratio, 0)}, alone=True)
 
 
 class TwoSum(Cancelling):

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from separatrix.core.errors import EvidenceError, OutputError, SizeError
+from separatrix.core.errors import EvidenceError, OutputError, SizeError, SpecError
 from separatrix.core.evidence.canonical import canonical, code_version, sha256
 from separatrix.core.evidence.folder import new_folder, write_atomic
 from separatrix.core.evidence.outcome import Outcome
@@ -20,6 +21,8 @@ from separatrix.models.stored.record import measured, tests
 from separatrix.models.stored.run import Run
 from separatrix.models.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.models.stored.weights import weight_bytes
+from separatrix.stacks.architecture.resolve import Stack, stack_of
+from separatrix.tasks import Task, task_of
 from separatrix.theory.fails.a_accuracy import check_answers
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
@@ -78,12 +81,29 @@ class Trained:
             write_atomic(new / RECORD, canonical(record) + "\n")
 
 
-def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:
-    """Trains one model. The same run on the same machine gives the same result.
+def train(
+    run: Run | Stack,
+    task: str | Task | None = None,
+    *,
+    progress: Progress | None = None,
+    device: str = "cpu",
+    **settings: Any,
+) -> Trained:
+    """Trains one model: a run, or a stack on a task with fields of `Run` as `settings` (steps=500;
+    seed 0 unless told). The same run on the same machine gives the same result.
 
-    Raises what parsing the texts and building the model raise, SizeError when a loss or a parameter
-    is no longer finite, and CheckFailed for an accuracy that no weights can have.
+    Raises SpecError for a stack without a task, or a run with one, what reading the texts and
+    building the model raise, SizeError when a loss or a parameter is no longer finite, and
+    CheckFailed for an accuracy that no weights can have.
     """
+    if not isinstance(run, Run):
+        if task is None:
+            raise SpecError("train takes a Run, or a stack and a task: train('full', 'eva:n=8')")
+        texts = {"architecture": stack_of(run).spec, "task": task_of(task).spec, "seed": 0}
+        run = Run.from_json(texts | settings).canonical()
+        run.check()
+    elif task is not None or settings:
+        raise SpecError("a Run says its task and its settings itself: train(run)")
     trainer = Trainer(Pack((run,)), device=device)
     while trainer.active:
         trainer.advance(_STEPS)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from support.each import each
 
-from separatrix.core.errors import SizeError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.models.stored.run import Run
+from separatrix.tasks import parse_task
 from separatrix.training.alone import train
 
 RUN = Run(
@@ -44,6 +45,26 @@ def test_progress_is_told_and_the_end_is_early() -> None:
     trained = train(RUN, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (trained.outcome.steps_done, 300)
     assert trained.outcome.steps_done < 300
+
+
+def test_texts_and_settings_are_a_run() -> None:
+    by_words = train(RUN.architecture, parse_task(RUN.task), steps=2, batch=8, tested=16)
+    assert (
+        by_words.run
+        == replace(
+            Run(architecture=RUN.architecture, task=RUN.task, seed=0), steps=2, batch=8, tested=16
+        ).canonical()
+    )
+    assert train(by_words.run).outcome.correct == by_words.outcome.correct
+
+
+def test_a_run_says_all_of_it() -> None:
+    with pytest.raises(SpecError):
+        train("full")
+    with pytest.raises(SpecError):
+        train(RUN, "eva:n=4,V=4")
+    with pytest.raises(UnknownNameError, match="stepz"):
+        train("full", "eva:n=4,V=4", stepz=2)
 
 
 @each("change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}])

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from separatrix.cards.measured.table import Table as Recorded
 from separatrix.cards.measured.table import read
 from separatrix.cli.options import Asked, command, engine_free, engine_options, planned, stopped
-from separatrix.cli.printing import Told, show
-from separatrix.core.document import Document, Heading, Line, Part, Table
+from separatrix.cli.printing import Answer, Told, show
+from separatrix.cli.trials import Trialled, seeds
+from separatrix.core.document import Document, Line
 from separatrix.core.document.cells import duration
 from separatrix.core.errors import CheckFailed, SizeError, SpecError
 from separatrix.core.evidence.folder import check_new
@@ -21,10 +21,10 @@ from separatrix.core.progress import bar
 from separatrix.findings import experiment
 from separatrix.findings.base import Experiment
 from separatrix.findings.checking import check
-from separatrix.findings.page import COLUMNS, contrasts, data, lines, made, notes, text
+from separatrix.findings.page import data, made, text
 from separatrix.findings.picture import write_out
-from separatrix.findings.results import Results, of_table
-from separatrix.findings.running import run, runs_of, with_curves
+from separatrix.findings.results import of_table
+from separatrix.findings.running import run, runs_of
 from separatrix.findings.trial import trial as scaled
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.training.sweeps.sweep import planned as sweep_planned
@@ -86,19 +86,8 @@ def _told(wanted: Experiment, table: Recorded, out: Path | None) -> Told:
     return Told(data(wanted, table, results), shown, after=partial(text, wanted, results, {}))
 
 
-def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:
-    """Every seed, what was contrasted, and notes."""
-    rows = [cells for cells, _ in lines(results)]
-    said = (
-        f"- {one.contrast.one} against {one.contrast.other}: {one.said}"
-        for one in contrasts(wanted.contrasts, results)
-    )
-    table = [Table(rows, COLUMNS)] if rows else []
-    return [Heading(), *table, Heading(), *map(Line, [*said, *notes(results), *more])]
-
-
 @command
-def trial(asked: Asked) -> Told:
+def trial(asked: Asked) -> Answer:
     """Scales layouts down by rules that are printed, trains them to the end with paired seeds, and
     says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
     full)*2' 'gdn*7 + full' --task recall --hours 2
@@ -126,15 +115,12 @@ def trial(asked: Asked) -> Told:
         show(Document(*(Line(f"- {rule}") for rule in rules)))
     if short:
         raise SizeError(short)
+    options = engine_options(asked)
     try:
-        options = engine_options(asked)
-        experiment, table = found.train(show=not as_json, imports=asked.imports or (), **options)
+        answer = Trialled.of(found, show=not as_json, imports=asked.imports or (), **options)
     except KeyboardInterrupt:
         raise stopped(asked.store) from None
-    results = with_curves(experiment, of_table(table), asked.store)
-    remarks = found.remarks(table, results)
     if asked.out is not None:
-        write_out(experiment, table, results, asked.out, *found.rules(), *remarks)
-    said = {"rules": found.rules(), "remarks": remarks}
-    shown = Document(*seeds(experiment, results, remarks))
-    return Told({**data(experiment, table, results), **said}, shown)
+        said = (*answer.rules, *answer.remarks)
+        write_out(answer.experiment, answer.table, answer.results, asked.out, *said)
+    return answer

@@ -111,7 +111,7 @@ class Power(Count):
         return self.base**self.exponent
 
     def __str__(self) -> str:
-        return f"{self.base:,}^{self.exponent:,}"
+        return f"{self.base:,}" + f"^{self.exponent:,}" * (self.exponent != 1)
 
 
 @dataclass(frozen=True)
@@ -225,6 +225,7 @@ class Sum(Count):
         return sum(times * count.exact() for times, count in self.terms)
 
     def __str__(self) -> str:
-        return " + ".join(
-            f"({count})" if times == 1 else f"{times:,} x ({count})" for times, count in self.terms
-        )
+        # a number needs no brackets
+        texts = ((times, str(count)) for times, count in self.terms)
+        inner = ((times, f"({text})" if " " in text else text) for times, text in texts)
+        return " + ".join(text if times == 1 else f"{times:,} x {text}" for times, text in inner)

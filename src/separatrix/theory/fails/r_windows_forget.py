@@ -77,9 +77,10 @@ class TheoremR(Theorem):
         n, since = self.since(task, least)
         tells = "cannot tell" if sign.positive else "could tell"
         where = "" if decisive or not sign.positive else "at that size "
+        reach = number(cut.lost.reach)
+        passes = f", all that passes beyond {reach} tokens," if cut.lost.reach else ""
         sentence = (
-            f"{number(cut.lost.bits)} bits of state, all that passes beyond"
-            f" {number(cut.lost.reach)} tokens, {where}{tells} {cut.said} apart (log2 ="
+            f"{number(cut.lost.bits)} bits of state{passes} {where}{tells} {cut.said} apart (log2 ="
             f" {cut.contents.log2_str()}); {since}, with or without chain of thought"
         )
         return self.verdict(

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+import separatrix as sx
 from separatrix.cli.main import run
-from separatrix.core.errors import SizeError
+from separatrix.core.errors import SizeError, SpecError
 from separatrix.findings.trial import Trial
 from separatrix.mixers import MIXERS
 from separatrix.stacks.mechanisms import MECHANISMS
@@ -73,6 +74,14 @@ def test_what_makes_no_sense(
     out = capsys.readouterr()
     assert told in out.err
     assert "Traceback" not in out.err
+
+
+def test_python_refuses_as_the_command_does(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    with pytest.raises(SizeError, match="--hours 0"):
+        sx.trial("gdn", sx.Architecture.parse("full"), task="eva:n=2,V=2", hours=0, store=store)
+    with pytest.raises(SpecError):
+        sx.trial("gdn", task="recall", store=store)
 
 
 def test_no_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,4 +155,9 @@ def test_from_layouts_to_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture
             "trial.md",
         ]
     assert said[0] == said[1]
+    options: dict[str, Any] = {"steps": 8, "seeds": 2, "workers": 1, "show": False}
+    found = sx.trial("gdn", "full", task="eva:n=2,V=2", store=tmp_path / "s.sqlite", **options)
+    assert [row["cell"] for row in found.rows()] == ["gdn", "full"]
+    assert "Nothing here" in " ".join(str(found).split())
+    assert found.to_json()["rules"] == found.rules
     assert "Nothing here" in " ".join(said[0].split())
