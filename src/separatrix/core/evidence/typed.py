@@ -10,7 +10,7 @@ import types
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.canonical import json_list, json_object
@@ -29,7 +29,7 @@ def parse_json(text: str) -> Any:
         value = json.loads(
             text,
             object_pairs_hook=_object,
-            parse_constant=_constant,
+            parse_constant=_float,
             parse_float=_float,
             parse_int=_integer,
         )
@@ -55,14 +55,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _constant(text: str) -> NoReturn:
-    raise EvidenceError(f"{text} is no number that evidence may hold")
-
-
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise EvidenceError(f"the number {text[:40]} is too large for any field of evidence")
+        raise EvidenceError(f"{text[:40]} is no number that evidence may hold")
     return value
 
 

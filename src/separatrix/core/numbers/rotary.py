@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from flint import arb, ctx
 
@@ -56,10 +56,10 @@ class Rotation:
         2^-100."""
         return _angles(self)
 
-    @property
+    @cached_property
     def frequencies(self) -> tuple[float, ...]:
         """The same, each rounded to a float64."""
-        return _frequencies(self)
+        return tuple(map(float, self.angles))
 
     def __str__(self) -> str:
         scaled = f", scaled by {self.scaling}" if self.scaling else ""
@@ -90,11 +90,6 @@ def _scaling(text: object) -> tuple[str, tuple[int, ...]]:
     if kind == "llama3" and sizes[1] > sizes[2]:
         raise SpecError(f"rope_scaling is {text}; LOW must not be more than HIGH")
     return kind, sizes
-
-
-@cache
-def _frequencies(rotation: Rotation) -> tuple[float, ...]:
-    return tuple(float(angle) for angle in rotation.angles)
 
 
 @cache
