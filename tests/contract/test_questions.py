@@ -86,7 +86,6 @@ def refused() -> Iterator[tuple[str, str]]:
     yield "parity:n=9,queries=2,queries=3", "given twice"
     yield f"parity:n=9,queries={'9' * 200}", "too large"
     yield "parity:n=9,queries=2,split=1", "unknown size 'split'"
-    yield "modular:n=5000,m=3,queries=all", "at most 4,096"
     yield "recall:n=4,K=6,V=3,form=absent,queries=all", "form=present or form=independent"
     yield "recall:n=4,K=6,V=3,form=last,queries=1", "form=present or form=independent"
     yield "seqcomp:L=2,m=3,n_1=2,queries=4", "from 1 to 3"

@@ -587,7 +587,7 @@ NARROW = tuple(f"{name} in bf16" for name in ("counting", "khop", "qsa"))
 SECTIONS: dict[str, Section] = {
     "samples": Section(
         samples,
-        refused=("qsa:n=8,q=3,V=2,shift=average", "recall:n=8,K=16,V=4,shift=repeats"),
+        refused=("dyck:n=96,k=2,D=6,shift=beyond", "recall:n=8,K=16,V=4,shift=repeats"),
     ),
     "verdicts": Section(verdicts),
     "cards": Section(partial(cards, FEW_PRESETS)),

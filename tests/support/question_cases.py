@@ -28,8 +28,6 @@ QUESTIONS = [
     "twosum:n=5,M=40,queries=2",
     "parity:n=9,queries=all",
     "parity:n=9,shift=few,queries=3",
-    "modular:n=9,m=4,queries=all",
-    "modular:n=9,m=3,shift=independent,queries=9",
     "permutation:n=9,k=3,queries=all",
     "permutation:n=8,k=4,shift=swaps,queries=2",
     "group:n=8,G=C5,queries=all",

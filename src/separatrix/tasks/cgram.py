@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Table
-from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
-    FEW,
-    check_zipf,
     distinct,
-    lookup_chance,
     one_of,
     shuffled,
     spread,
@@ -33,8 +29,7 @@ class CGram(Task):
     The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the
     answer is the token at i + c. All ids are alike.
 
-    Drawn: n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries.
-    (c = 1 is induction.)
+    Drawn: n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries. (c = 1 is induction.)
 
     Drawn as entries, c tokens of context and one that follows, then the c tokens asked for; what is
     left of n is the end of one more entry, first. Each prompt deals b = floor(V/c) ids to each
@@ -43,11 +38,10 @@ class CGram(Task):
     places at least d others differ from it there and nowhere else, d = min(b - 1, floor((entries -
     1)/c)), each with another id; the rest are different random ones. So c - 1 of the c tokens are
     shared by d + 1 contexts or more, alike but for that, and whoever knows these only picks the
-    right one with probability 1/(d + 1) at most (and another may be followed by the answer too, as
-    often as stated below). Followers are drawn first, min(V, entries) different ones among them,
-    then the answer uniformly over these, then one of the entries that it follows, then all
-    contexts: so no token and no count says anything about the answer, which is uniform over the V
-    ids.
+    right one with probability 1/(d + 1) at most. Followers are drawn first, min(V, entries)
+    different ones among them, then the answer uniformly over these, then one of the entries that it
+    follows, then all contexts: so no token and no count says anything about the answer, which is
+    uniform over the V ids.
 
     Where V > entries, ids that follow nothing are no answer: naming a follower is right with
     probability 1/entries. What follows the nearest context is the answer less often than others (as
@@ -63,14 +57,7 @@ class CGram(Task):
     name = "cgram"
     title = "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
     source = "[Wen25]"
-    shifts: ClassVar[dict[str, str]] = {
-        "zipf": "followers are Zipf-distributed and all contexts are asked for alike",
-        "few": (
-            f"followers are among the ids 0..{FEW - 1} only and all contexts are asked for alike"
-        ),
-        "local": "the context asked for is one of the last quarter",
-    }
-    shortcuts = ("near misses", "skip grams")
+    shortcuts = measured = ("skip grams",)
     grid = ladder("""
         n=26,V=8,c=2 n=38,V=8,c=2 n=39,V=9,c=3 n=64,V=16,c=2 n=256,V=32,c=2 n=1024,V=64,c=3
     """)
@@ -78,10 +65,6 @@ class CGram(Task):
     n: int = size(lambda task: (task.c + 1) ** 2 + task.c)
     V: int = size(lambda task: task.c * _root(task.entries, task.c))
     c: int = size(2, LONGEST_CONTEXT, default=2)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     @property
     def entries(self) -> int:
@@ -112,17 +95,10 @@ class CGram(Task):
             grows=Growth(f"c = {self.c}, V = {self.V:,}"),
         )
 
-    @property
-    def chance(self) -> Fraction:
-        return lookup_chance(self.V, self.shift)
-
     def level(self, probe: str) -> Fraction:
         """As `words.drawn` derives; V - 1 others share what the nearest one's follower lacks."""
         m = self.entries
         V = self.V
-        if probe == "near misses":
-            own = Fraction(1, self.near_misses + 1)
-            return own + (1 - own) * max(Fraction(0), (Fraction(m, V) - 1) / (m - 1))
         if probe == "nearest key":
             return Fraction(m, V * (m - 1)) if m >= V else Fraction(1, m)
         return self.chance if m >= V or probe == "constant" else Fraction(1, m)
@@ -131,8 +107,12 @@ class CGram(Task):
         m = self.entries
         c = self.c
         rows = np.arange(batch)
-        followers = spread(batch, m, self.V, rng, shift=self.shift)
-        asked = self._asked(followers, rng)
+        followers = spread(batch, m, self.V, rng)
+        if m < self.V:
+            asked = rng.integers(m, size=batch)
+        else:
+            # the answer is drawn first and so is uniform, though some followers stand more often
+            asked = one_of(followers == rng.integers(self.V, size=batch)[:, None], rng)
         each = self.ids_of_a_place
         spare = (self.n - c) % (c + 1)
         contexts = self._contexts(asked, rng)
@@ -181,15 +161,6 @@ class CGram(Task):
         # an exchange puts the first code where it is asked for; the order of the rest stays uniform
         order[rows, found], order[rows, asked] = order[rows, asked], 0
         return np.take_along_axis(codes, order, axis=1)[:, :, None] // weights % each
-
-    def _asked(self, followers: Tokens, rng: np.random.Generator) -> Tokens:
-        batch, m = followers.shape
-        if self.shift == "local":
-            return m - -(-m // 4) + rng.integers(-(-m // 4), size=batch)
-        if m < self.V or self.shift != PLAIN:
-            return rng.integers(m, size=batch)
-        # the answer is drawn first and so is uniform, though some followers stand more than once
-        return one_of(followers == rng.integers(self.V, size=batch)[:, None], rng)
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Table
-from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import evenly, other, share, shown, smallest
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Task, Tokens
+from separatrix.tasks.drawing.distinct import balanced, other, share, shown, smallest
 
 
 class Copying(Task):
@@ -27,15 +26,15 @@ class Copying(Task):
     The string has 1 to n values. After the i-th blank behind the mark its i-th value is due. Blanks
     stand where a copy would be written, so that no answer is told by the ones before it.
 
-    Drawn: n >= 2, V >= 2. The length m is uniform between ceil(n/2) and n. Values stand equally
-    often, or as nearly so as m allows, in uniform order.
+    Drawn: The length m is uniform between ceil(n/2) and n. Values stand equally often, or as nearly
+    so as m allows, in uniform order.
 
     Any one value says nothing: the values asked for are uniform, whichever values stand in the
     prompt, and where V divides m so is one of them given all counts. With lengths that differ, no
     place counted from either end holds the answer: m + 1 places back is right for one length of M =
     n - ceil(n/2) + 1, and the i-th place for one of m values at most. What stands most often where
-    it may tells more ("expected place"), as was measured. (A string of fixed length would be copied
-    by one fixed look back, with nothing counted.)
+    it may tells more ("expected place"). (A string of fixed length would be copied by one fixed
+    look back, with nothing counted.)
 
     Counted: V^n, for the first n tokens [here]: two strings of n values differ at a place, which is
     asked for. (Shorter strings go on in other ways than longer ones, and are fewer.)
@@ -48,10 +47,7 @@ class Copying(Task):
     title = "copying: a string of at most n values, a mark; answer the string again"
     source = "arXiv 1511.06464; arXiv 2402.01032"
     several = True
-    shifts: ClassVar[dict[str, str]] = {
-        "full": "every string has n values, independent and uniform"
-    }
-    shortcuts = ("expected place",)
+    shortcuts = measured = ("expected place",)
     grid = ("n=24,V=4", "n=32,V=8", "n=48,V=6", "n=128,V=16", "n=512,V=32", "n=2048,V=64")
 
     n: int = size(2)
@@ -84,14 +80,11 @@ class Copying(Task):
         return shown(Fraction(1, min(shortest, self.n - shortest + 1)), shortest, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        if self.shift == PLAIN:
-            lengths = rng.integers(self.shortest, self.n + 1, size=batch)
-        else:
-            lengths = np.full(batch, self.n)
+        lengths = rng.integers(self.shortest, self.n + 1, size=batch)
         strings = np.zeros((batch, self.n), np.int64)
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
-            strings[rows, :length] = evenly(len(rows), length, self.V, rng, shift=self.shift)
+            strings[rows, :length] = balanced(len(rows), length, self.V, rng)
         return self._laid(strings, lengths)
 
     def _laid(self, strings: Tokens, lengths: Tokens) -> Batch:
@@ -112,21 +105,18 @@ class Copying(Task):
         tokens = self._checked(tokens)
         marks = tokens == self.V
         lengths = marks.argmax(axis=1)
-        if tokens.size and not (marks.sum(axis=1) == 1).all():
-            raise self.refused(f"a prompt must hold the mark {self.V} exactly once")
-        if lengths.size and not (lengths.min() >= 1 and lengths.max() <= self.n):
-            raise self.refused(
-                f"the mark stands at {lengths.min()} to {lengths.max()}; a string has 1 to {self.n}"
-                " values"
-            )
-        strings = tokens[:, : self.n].copy()
+        strings = tokens[:, : self.n]
         held = np.arange(self.n) < lengths[:, None]
-        self._within(strings[held], "a string", 0, self.V)
-        laid = self._laid(np.where(held, strings, 0), lengths)
-        if (laid.tokens != tokens).any():
+        laid = self._laid(np.where(held, strings, 0), np.minimum(lengths, self.n))
+        if (
+            (marks.sum(axis=1) != 1).any()
+            or (lengths < 1).any()
+            or (strings[held] >= self.V).any()
+            or (laid.tokens != tokens).any()
+        ):
             raise self.refused(
-                f"behind the mark stand as many blanks, {self.V + 1}, as the string has values,"
-                f" then only {self.V + 2}"
+                f"a prompt is a string of 1 to {self.n} values below {self.V}, the mark {self.V},"
+                f" as many blanks, {self.V + 1}, and then only {self.V + 2}"
             )
         return laid.targets
 
@@ -141,15 +131,15 @@ class SelectiveCopying(Task):
     Values are the ids 0..V-1, a blank _ is V, a question ? is V + 1. Of the first T tokens n are
     values, then stand n questions. After the i-th question the i-th value is due.
 
-    Drawn: 2 <= n <= T, V >= 2. The places of the values are a uniform set; the values stand equally
-    often, or as nearly so as n allows, in uniform order.
+    Drawn: The places of the values are a uniform set; the values stand equally often, or as nearly
+    so as n allows, in uniform order.
 
     Any one value says nothing, and where V divides n, nor do the counts. The value asked for stands
     at no fixed place: counted from the end it is as many places back as there are tokens up to it,
     which is n and the blanks behind the i-th value; of a uniform value these are uniform from 0 to
     T - n. So one place is right with probability 1/(T - n + 1) for itself; by the number of the
     question, i, one place is with probability n/T at most, and all places, each by how likely it
-    is, tell more ("expected place"): their level is what was measured.
+    is, tell more ("expected place").
 
     Counted: V^n, for the first T tokens [here]: where the values stand makes no difference to what
     is answered, and two strings that differ at a place are told apart there.
@@ -162,11 +152,7 @@ class SelectiveCopying(Task):
     title = "selective copying: n values scattered among T tokens; answer all of them in order"
     source = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
     several = True
-    shifts: ClassVar[dict[str, str]] = {
-        "early": "values are independent and uniform, and stand in the first half of the T tokens,"
-        " or as near to that as there is room"
-    }
-    shortcuts = ("expected place",)
+    shortcuts = measured = ("expected place",)
     grid = ladder("""
         n=8,T=64,V=4 n=12,T=96,V=6 n=16,T=128,V=8 n=16,T=256,V=16 n=16,T=4096,V=16 n=256,T=4096,V=64
     """)
@@ -200,9 +186,8 @@ class SelectiveCopying(Task):
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = np.full((batch, self.length), self.V, np.int64)
         tokens[:, self.T :] = self.V + 1
-        values = evenly(batch, self.n, self.V, rng, shift=self.shift)
-        among = self.T if self.shift == PLAIN else max(self.n, self.T // 2)
-        chosen = smallest(lambda: rng.random((batch, among)), self.n)
+        values = balanced(batch, self.n, self.V, rng)
+        chosen = smallest(lambda: rng.random((batch, self.T)), self.n)
         np.put_along_axis(tokens, chosen, values, axis=1)
         return Batch(tokens, self.targets(batch, slice(self.T, None), values))
 

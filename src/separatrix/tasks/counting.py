@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from math import comb, isqrt
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,16 +10,12 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import check_names, choice, ladder, require, size
+from separatrix.tasks.base.described import check_names, choice, ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
-from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, how_often
 
 Form = Literal["ones", "queried"]
-_MOST_INDEPENDENT = 1 << 16
-_EXACT = 20_000
-_SUMMED = 1024
-"""Most that `most_alike` takes exactly, and with a sum over all numbers: in milliseconds."""
 
 
 class Counting(Task):
@@ -30,14 +25,13 @@ class Counting(Task):
                input     x_1  ...  x_n                        input     x_1  ...  x_n  q
                target    .    ...  #{j: x_j = 1}              target    .    ...  .    #{j: x_j = q}
 
-    Drawn: n >= 1, V = 2 for ones, V >= 2 symbols for queried.
+    Drawn: V = 2 for ones.
 
     Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is right
     with probability 1/(n+1). The counts are the answer: whoever sees them is always right. All
     zeros and all ones are one prompt each, so that a single place is worth 2/(n+1) with any
-    sampler: 0 speaks for the count 0, 1 for the count n. The last three tokens are worth what three
-    uniform places are. The token behind the latest one that differs from the last is the last one,
-    or missing where all are the same.
+    sampler: 0 speaks for the count 0, 1 for the count n. The token behind the latest one that
+    differs from the last is the last one, or missing where all are the same.
 
     Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the n
     places in all ways alike, in uniform order, and one of the m at random is asked for. So its
@@ -45,11 +39,8 @@ class Counting(Task):
     constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n it would
     often be the largest, which all counts tell.) Who knows how often each symbol occurs in the
     whole prompt, the last token included, knows that every symbol that occurs is as likely to be
-    the last one, and no more; the best guess is the number that most of them have, less one. How
-    often that is right, the level of the probe "counts", is the mean of the largest multiplicity of
-    a positive part, over the ways to write n+1 as m parts, times binomial(n+m, m-1) / (m
-    binomial(n+m-1, m-1)). The last two tokens tell whether x_n = q, which multiplies the odds of c
-    by c. Where all tokens are the last one, "nearest key" sees nothing and knows c = n.
+    the last one, and no more. The last two tokens tell whether x_n = q, which multiplies the odds
+    of c by c. Where all tokens are the last one, "nearest key" sees nothing and knows c = n.
 
     Counted: Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol
     lists the counts (theory.md, section 3).
@@ -68,9 +59,7 @@ class Counting(Task):
     }
     usage = "n, form=ones|queried (default ones), V (symbols; queried)"
     source = "[Wen25]"
-    shifts: ClassVar[dict[str, str]] = {
-        "independent": "every token by itself, uniform over the symbols"
-    }
+    measured = ("counts", "last tokens")
     grid = ladder("""
         n=24 n=16,V=4,form=queried n=24,V=8,form=queried n=64 n=128,V=16,form=queried n=256
         n=512,V=32,form=queried
@@ -87,8 +76,6 @@ class Counting(Task):
                 f"{self.name}: V is {self.V}; ones are counted among bits, V = 2; ask for one of V"
                 " symbols with form=queried"
             )
-        if self.shift != PLAIN:
-            require(f"{self.name} with shift={self.shift}", "n", self.n, 1, _MOST_INDEPENDENT)
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
@@ -117,71 +104,21 @@ class Counting(Task):
 
     @property
     def chance(self) -> Fraction:
-        if self.shift == PLAIN:
-            return (
-                Fraction(1, self.n + 1)
-                if self.form == "ones"
-                else Fraction(self.symbols - 1, self.n + self.symbols - 1)
-            )
-        # the likeliest value of Binomial(n, 1/V)
-        count = (self.n + 1) // self.V
-        return Fraction(comb(self.n, count) * (self.V - 1) ** (self.n - count), self.V**self.n)
-
-    def _asked(self, count: int) -> Fraction:
-        """The probability of a count asked for: the m-1 other symbols share the rest in any way."""
-        n = self.n
-        m = self.symbols
-        return Fraction(comb(n - count + m - 2, m - 2), comb(n + m - 1, m - 1))
+        if self.form == "ones":
+            return Fraction(1, self.n + 1)
+        return Fraction(self.symbols - 1, self.n + self.symbols - 1)
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives; "counts" of queried is a bound from m (n+1) > 141 on."""
+        """As `words.drawn` derives."""
         n = self.n
         if self.form == "queried":
-            if self.shift != PLAIN:
-                return self.chance
-            if probe == "counts":
-                return min(
-                    Fraction(1),
-                    most_alike(n + 1, self.symbols)
-                    * Fraction(n + self.symbols, self.symbols * (n + 1)),
-                )
-            if probe == "last tokens":
-                # c times the probability of c is largest where it stops growing, at about n/(m-1)
-                near = n // max(1, self.symbols - 1)
-                counts = range(max(0, near - 2), min(n, near + 2) + 1)
-                return self.chance + max(
-                    Fraction(count, n) * self._asked(count) for count in counts
-                )
-            return self.chance + (self._asked(n) if probe == "nearest key" else 0)
-        chance = Fraction(1, n + 1)
-        special = {
-            "counts": Fraction(1),
-            "position": 2 * chance,
-            "last tokens": chance * self._of_three(),
-            "nearest key": chance * Fraction(3 * n - 2, n),
-        }
-        return special.get(probe, self.chance)
-
-    def _of_three(self) -> Fraction:
-        """Over patterns of the last three bits, their probability under the likeliest count."""
-        width = min(3, self.n)
-        total = 0
-        for ones in range(width + 1):
-            # with c ones in all, binom(c, j) binom(n-c, w-j) of the binom(n, w) sets of places have
-            # j ones: most near c = n j / w
-            near = (
-                min(max(self.n * ones // width + step, ones), self.n - width + ones)
-                for step in (-1, 0, 1, 2)
-            )
-            total += max(comb(count, ones) * comb(self.n - count, width - ones) for count in near)
-        return Fraction(total, comb(self.n, width))
+            # all n tokens are the last one in 1 of so many ways to share the places
+            alone = Fraction(1, comb(n + self.symbols - 1, self.symbols - 1))
+            return self.chance + (alone if probe == "nearest key" else 0)
+        own = {"position": Fraction(2, n + 1), "nearest key": Fraction(3 * n - 2, n * (n + 1))}
+        return own.get(probe, self.chance)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        if self.shift == "independent":
-            tokens = rng.integers(self.V, size=(batch, self.n))
-            if self.form == "queried":
-                tokens = np.column_stack((tokens, rng.integers(self.V, size=batch)))
-            return Batch(tokens, self.answer(tokens))
         if self.form == "ones":
             counts = rng.integers(self.n + 1, size=batch)
             bits = rng.permuted((np.arange(self.n) < counts[:, None]).astype(np.uint8), axis=1)
@@ -209,52 +146,6 @@ class Counting(Task):
         return (tokens[:, :-1] == tokens[:, -1:]).sum(1)
 
 
-@lru_cache(maxsize=64)
-def most_alike(total: int, parts: int) -> Fraction:
-    """The mean, over all ways to write `total` as a sum of `parts` numbers (ordered, 0 allowed), of
-    how many of them are one positive number at most.
-
-    It is the sum over k >= 0 of the probability that some v >= 1 occurs more than k times: exact
-    for (parts total)^2 <= 20,000. Beyond that every term is replaced by its union bound over v, at
-    most 1; beyond total = 1,024, of which no audit is made, it is at most `parts`.
-    """
-    if total > _SUMMED:
-        return Fraction(parts)
-    ways = comb(total + parts - 1, parts - 1)
-    if (parts * total) ** 2 <= _EXACT:
-        return Fraction(sum(ways - _none_above(k, total, parts) for k in range(parts)), ways)
-    # of k the pairs of v >= 1 and a way to write `total` in which at least k of the parts are v
-    pairs = (
-        sum(_at_least(k, v, total, parts) for v in range(1, total // k + 1))
-        for k in range(2, parts + 1)
-    )
-    return sum((min(Fraction(1), Fraction(each, ways)) for each in pairs), Fraction(1))
-
-
-def _at_least(k: int, v: int, total: int, parts: int) -> int:
-    """Ways to write `total` as `parts` numbers, at least k of them v: inclusion and exclusion."""
-    found = 0
-    for i in range(k, min(parts, total // v) + 1):
-        rest = total - i * v
-        left = parts - i
-        ways = comb(rest + left - 1, left - 1) if left else int(rest == 0)
-        found += (-1) ** (i - k) * comb(i - 1, k - 1) * comb(parts, i) * ways
-    return found
-
-
-def _none_above(k: int, total: int, parts: int) -> int:
-    """Ways to write `total` as `parts` numbers, no positive one more than k times, one by one."""
-    table = {(total, parts): 1}  # what is left to share, and among how many
-    for v in range(1, total + 1):
-        after: dict[tuple[int, int], int] = {}
-        for (rest, left), ways in table.items():
-            for j in range(min(k, left, rest // v) + 1):
-                state = (rest - j * v, left - j)
-                after[state] = after.get(state, 0) + ways * comb(left, j)
-        table = after
-    return sum(ways for (rest, _), ways in table.items() if not rest)
-
-
 class Majority(Task):
     """Majority: which of k symbols occurs most often among n?
 
@@ -269,7 +160,7 @@ class Majority(Task):
     Of symbols that occur equally often the smallest counts as the answer: with k = 2, 1 if there
     are more ones than zeros.
 
-    Drawn: n >= 3, 2 <= k <= n. Sampled so that all answers have probability 1/k exactly.
+    Drawn: Sampled so that all answers have probability 1/k exactly.
 
     The winner occurs T = ceil((n + k - 1)/k) times, as rarely as one can without a tie, the others
     as evenly as they can, all in uniform order. With k = 2 and odd n there is one vote between two
@@ -280,9 +171,7 @@ class Majority(Task):
     gets below that; hence the levels of "position" and "nearest key". (The token behind the latest
     one of other symbols Y, seen from a last token x: it is x if the one before is in Y, else a
     uniform one of the tokens not in Y. Adding up the cases x = winner, winner in Y, neither: T/n
-    again.) Of the last three tokens the best guess is the symbol that occurs most often: right if
-    two are the winner, and once in three times if they are three different symbols, the winner
-    among them.
+    again.)
 
     Counted: binomial(t + k - 1, k - 1) for prefixes of t = ceil(n/2) tokens: all counts c_1 + ... +
     c_k = t are told apart [here].
@@ -304,9 +193,7 @@ class Majority(Task):
     name = "majority"
     title = "majority: which of k symbols occurs most often among n tokens"
     source = "theory.md, section 2"
-    shifts: ClassVar[dict[str, str]] = {
-        "clear": "the winner's count is uniform from the least that wins to n"
-    }
+    measured = ("last tokens",)
     grid = ("n=15", "n=16,k=4", "n=33,k=5", "n=127", "n=256,k=16", "n=1023")
 
     n: int = size(3)
@@ -336,24 +223,13 @@ class Majority(Task):
             return Fraction(1)
         if probe in ("position", "nearest key"):
             return Fraction(self.least, self.n)
-        return self._of_three() if probe == "last tokens" else self.chance
-
-    def _of_three(self) -> Fraction:
-        T = self.least
-        rest = self.n - self.least
-        each, more = divmod(rest, self.k - 1)
-        same = more * (each + 1) ** 2 + (self.k - 1 - more) * each**2
-        # three or two winners; or one with two unlike losers, where one guess of three is right
-        right = comb(T, 3) + comb(T, 2) * rest + Fraction(T * (rest**2 - same), 2 * 3)
-        return right / comb(self.n, 3)
+        return self.chance
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         place = np.arange(self.n)
-        top = np.full((batch, 1), self.least)
-        if self.shift == "clear":
-            top = rng.integers(self.least, self.n + 1, size=(batch, 1))
-        ranks = np.where(place < top, 0, 1 + (place - top) % (self.k - 1))
-        ranks = rng.permuted(ranks.astype(np.uint8) if self.k <= 256 else ranks, axis=1)
+        ranks = np.where(place < self.least, 0, 1 + (place - self.least) % (self.k - 1))
+        ranks = np.tile(ranks.astype(np.uint8) if self.k <= 256 else ranks, (batch, 1))
+        ranks = rng.permuted(ranks, axis=1)
         if self.k == 2:
             labels = rng.integers(2, size=batch)
             return Batch(ranks ^ labels[:, None], labels)

@@ -30,8 +30,8 @@ class Dyck(Task):
                         target     .   .   .   .   .   1
         ids 0 1 3 2 1 3: kind c opens as c and closes as k + c
 
-    Drawn: n even, n >= 2; k >= 1 kinds; depth D >= 1. Sampled so that both answers have probability
-    1/2 exactly. A random walk between 0 and D gives the shape, each pair a uniform kind.
+    Drawn: n even. Sampled so that both answers have probability 1/2 exactly. A random walk between
+    0 and D gives the shape, each pair a uniform kind.
 
     k >= 2, drawn for D >= 5 and n >= 96: wrong prompts are wrong in kinds alone. Twice three
     brackets close in a row, from one depth b + 3 to b, b >= 1 uniform, both within the same b open
@@ -48,11 +48,10 @@ class Dyck(Task):
     of each kind occur equally often, since where y is open instead of x after the first three, x is
     instead of y after the second, for as long, amid the same others. What tells is which bracket
     was opened last: a stack. (With D <= 2 k counters are a stack, and below D = 5 there is no room
-    for all this.) A sum that one counter steers by another goes further, as fingerprints of a stack
-    do: the areas that two counters enclose were measured to give 0.75 at n = 96, k = 2, D = 6, and
-    0.53 at n = 256, k = 8, D = 16. So do products: two to five brackets in a row that open, by
-    kinds and places, times the same of those that close, as the first of the two runs stands before
-    the second on either side ("products"). Their level is what was measured.
+    for all this.) What one counter steers by another goes further, as fingerprints of a stack do:
+    two to five brackets in a row that open, by kinds and places, times the same of those that
+    close, of all and depth by depth ("products"). Their level is what was measured: at n = 96
+    nearly all, less of longer prompts.
 
     k = 1, drawn for D >= 3 and n >= 2D + 42: with one kind counting depth is the task, and
     "counters" may reach 1. One of two places holds )()()()()( and the other )()(())()(, the first
@@ -77,6 +76,7 @@ class Dyck(Task):
     )
     source = "[Bha24]"
     shortcuts = ("counters", "products")
+    measured = ("products",)
     shifts: ClassVar[dict[str, str]] = {
         "shallow": "where a bracket may open or close, it opens with probability 1/4",
         "beyond": "half of the wrong prompts are one level too deep, which a counter tells",

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from typing import ClassVar
 
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, Batch, Task, Tokens
+from separatrix.tasks.drawing.distinct import balanced, distinct, share, shown
 
 _LONGEST = 8
 Key = tuple[int, ...]
@@ -32,12 +31,11 @@ class FuzzyRecall(Task):
     blank, and so on. All prompts have one length: that of the lengths drawn, below, and a + b - 1
     more.
 
-    Drawn: n >= 2, V >= 2, K >= 2, 1 <= a, b <= 8, and n at most the number of strings of up to a of
-    the K ids. Of these, each length has its share: floor(n K^l / all) keys of l tokens, and the
-    rest as long as there are strings for it. Keys of a length are different uniform strings;
-    lengths of values are 1, 2, ..., b, 1, 2, ... in uniform order. Of the S tokens of all values
-    each of the V ids is as frequent as any other, or as nearly so as S allows, in uniform order.
-    One of the pairs, uniform, is asked for.
+    Drawn: Of the strings of up to a of the K ids each length has its share: floor(n K^l / all) keys
+    of l tokens, and the rest as long as there are strings for it. Keys of a length are different
+    uniform strings; lengths of values are 1, 2, ..., b, 1, 2, ... in uniform order. Of the S tokens
+    of all values each of the V ids is as frequent as any other, or as nearly so as S allows, in
+    uniform order. One of the pairs, uniform, is asked for.
 
     Any token of a value is the one asked for with probability 1/n at most: pairs stand in uniform
     order, and wherever a place lies, before it stand r pairs for one r at most. All other tokens of
@@ -46,8 +44,8 @@ class FuzzyRecall(Task):
 
     A part of a key tells what it leaves of the keys, so the sizes of the grid use nearly all
     strings there are: the last token of the key leaves about n/K of them, all tokens but the first
-    about K + 1, all in any order a few ("parts of keys", of which the level is what was measured).
-    (With many ids and few keys a single token tells the key: 0.64 with 8 ids and 12 keys.)
+    about K + 1, all in any order a few ("parts of keys"). With many ids and few keys a single token
+    would tell the key.
 
     Counted: Not counted.
 
@@ -62,10 +60,7 @@ class FuzzyRecall(Task):
     )
     source = "arXiv 2403.17844"
     several = True
-    shifts: ClassVar[dict[str, str]] = {
-        "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
-    }
-    shortcuts = ("parts of keys",)
+    shortcuts = measured = ("parts of keys",)
     grid = ladder("""
         n=24,K=2,V=6,a=4,b=2 n=30,K=2,V=5,a=4,b=2 n=36,K=3,V=8,a=3,b=3 n=120,K=3,V=16,a=4,b=3
         n=336,K=4,V=32,a=4,b=3 n=1024,K=4,V=64,a=5,b=4
@@ -138,11 +133,8 @@ class FuzzyRecall(Task):
         lengths = np.take_along_axis(lengths, order, axis=1)
         held = np.arange(self.b) < long[:, :, None]
         values = np.zeros((batch, self.n, self.b), np.int64)
-        values[held] = evenly(batch, self._written, self.V, rng, shift=self.shift).reshape(-1)
-        if self.shift == PLAIN:
-            asked = rng.integers(self.n, size=batch)
-        else:
-            asked = one_of(lengths == lengths.max(axis=1, keepdims=True), rng)
+        values[held] = balanced(batch, self._written, self.V, rng).reshape(-1)
+        asked = rng.integers(self.n, size=batch)
         return self._laid(
             np.concatenate((self.V + keys, values), axis=2),
             np.concatenate((np.arange(self.a) < lengths[:, :, None], held), axis=2),

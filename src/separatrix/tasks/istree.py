@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import ClassVar
-
 from separatrix.core.numbers.binomials import Partitions
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
-from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import one_of
+from separatrix.tasks.base.task import Batch, Task, Tokens
 
 
 def long_ones(cycle: Bools, n: int, rng: np.random.Generator) -> Tokens:
@@ -30,38 +27,11 @@ def long_ones(cycle: Bools, n: int, rng: np.random.Generator) -> Tokens:
     return edges
 
 
-def grown(cycle: Bools, n: int, rng: np.random.Generator, *, chains: bool) -> Tokens:
-    """The edges (batch, n - 1, 2) of trees that grow from a path of five vertices: every other one
-    joins a uniform earlier one, or in `chains` one of the two before it.
-
-    Where `cycle` (batch,) holds, one of the vertices two steps or more above a uniform one, neither
-    of the first two, hangs on that one instead, so that every vertex has an edge still.
-    """
-    batch = len(cycle)
-    rows = np.arange(batch)
-    earlier = np.arange(n)
-    above = rng.integers(np.maximum(earlier, 1), size=(batch, n))
-    if chains:
-        above = np.maximum(earlier - rng.integers(1, 3, size=(batch, n)), 0)
-    above[:, 1:5] = earlier[:4]
-    depth = np.zeros((batch, n), np.int64)
-    for vertex in range(1, n):
-        depth[:, vertex] = depth[rows, above[:, vertex]] + 1
-    below = top = one_of(depth > 3, rng)
-    steps = rng.integers(2, depth[rows, below] - 1)
-    for step in range(steps.max()):
-        top = np.where(step < steps, above[rows, top], top)
-    above[rows[cycle], top[cycle]] = below[cycle]
-    return np.stack((np.broadcast_to(earlier, above.shape), above), axis=2)[:, 1:]
-
-
-def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
-    """Graphs (batch, edges, 2) renamed uniformly, edges in uniform order where `order`."""
+def shuffled(edges: Tokens, rng: np.random.Generator) -> Tokens:
+    """Graphs (batch, edges, 2) renamed uniformly, edges in uniform order."""
     batch, number, _ = edges.shape
     names = rng.random((batch, number + 1)).argsort(axis=1, kind="stable")
     edges = np.take_along_axis(names, edges.reshape(batch, -1), axis=1).reshape(edges.shape)
-    if not order:
-        return edges
     places = rng.random((batch, number)).argsort(axis=1, kind="stable")
     return np.take_along_axis(edges, places[..., None], axis=1)
 
@@ -94,7 +64,6 @@ def groups(u: Tokens, v: Tokens, n: int) -> Tokens:
 
 
 _LEAST_DRAWN = 64
-_LEAST_SHIFTED = 7
 
 
 class IsTree(Task):
@@ -112,8 +81,7 @@ class IsTree(Task):
     edges join all vertices, which n - 1 edges do only without a cycle. A loop (u u) and an edge
     given twice are cycles: every sequence of 2(n - 1) vertices is an instance.
 
-    Drawn: n >= 3 vertices; drawn for n >= 64 (under a shift 7). Sampled so that both answers have
-    probability 1/2 exactly.
+    Drawn: n >= 64. Sampled so that both answers have probability 1/2 exactly.
 
     p = ceil(3n/4) of the vertices, the trunk, are a path; or, by a fair coin, a cycle of c of them,
     c uniform from floor(p/3) to p minus that, and a path of the others. One edge differs. Then
@@ -129,12 +97,7 @@ class IsTree(Task):
     lengths from n/4 to n/2 occur. Whoever follows edges that far finds them, and has solved the
     task. How many walks of s edges end at each vertex, squared, is a matter of 2s + 1 neighbours in
     a row, and from n = 64 on s = log2 n, rounded up, has 2s + 1 <= p/3: there such walks say
-    nothing. Longer ones are a part of the task: at n = 64 those of 12 edges tell 0.66, of 16 edges
-    0.85.
-
-    Shifts grow a tree vertex by vertex from a path of five, which is shown; or, by a fair coin,
-    with one of the vertices two or more above a uniform one hung on that one instead: short cycles
-    tell there.
+    nothing. Longer ones are a part of the task.
 
     Counted: S(n, b) + 1 for prefixes of n - b edges, S being the number of partitions of n vertices
     into b groups [here]; n log n + O(n log log n) bits, where [Wen25] has Omega(n).
@@ -156,17 +119,7 @@ class IsTree(Task):
     name = "istree"
     title = "IsTree: n - 1 edges between n vertices, end by end; answer 1 if they form a tree"
     source = "[Wen25]"
-    shifts: ClassVar[dict[str, str]] = {
-        "recursive": (
-            "every vertex joins a uniform earlier one, as in the experiments of [Wen25]: short"
-            " paths"
-        ),
-        "local": (
-            "every vertex joins one of the two before it, and edges stand in that order: long"
-            " chains, told from one end"
-        ),
-    }
-    shortcuts = ("leaves",)
+    shortcuts = measured = ("leaves",)
     grid = ("n=64", "n=80", "n=96", "n=129", "n=257")
 
     n: int = size(3, told="vertices")
@@ -199,16 +152,11 @@ class IsTree(Task):
         return best
 
     def drawn_from(self, size: str) -> int:
-        return (_LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED) * (size == "n")
+        return _LEAST_DRAWN * (size == "n")
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)
-        chains = self.shift == "local"
-        if self.shift == PLAIN:
-            edges = long_ones(labels == 0, self.n, rng)
-        else:
-            edges = grown(labels == 0, self.n, rng, chains=chains)
-        edges = shuffled(edges, rng, order=not chains)
+        edges = shuffled(long_ones(labels == 0, self.n, rng), rng)
         ends = rng.integers(2, size=(batch, self.n - 1, 1))
         return Batch(
             np.where(ends == 1, edges[..., ::-1], edges).reshape(batch, self.length), labels

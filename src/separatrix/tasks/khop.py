@@ -131,8 +131,7 @@ class KHop(Composition, Task):
     latest earlier occurrence of X_i. The answer is the letter k hops from the last place, or V,
     "none", where a hop finds nothing. (If X_{i-1} = X_i the hop stays at i.)
 
-    Drawn: n tokens of V letters, 4 <= V <= 1,024; 1 <= k <= 64 hops; n >= (k + 1) V. Every letter
-    has the same chance.
+    Drawn: n >= (k + 1) V tokens of V >= 4 letters. Every letter has the same chance.
 
     Seen from its end a prompt is cut into blocks of V tokens, each a permutation of the letters
     (the oldest is a part of one). c_0, the last token, and the answer c_k are independent and
@@ -154,9 +153,8 @@ class KHop(Composition, Task):
     Pairs of neighbours are the steps that hops take, so that what they tell is a part of solving
     the task. k = 2: c_2 never stands behind c_0 where n = 3V, c_1 and at most one other letter do,
     and a letter that least follows c_0 is right with probability between 1/(V-1) and 1/(V-2). A
-    walk of k steps along pairs of any age was measured to reach 0.7 at k = 2, V = 4, 0.26 at k = 3,
-    V = 8, and no more than 1/(V-1) from k = 6 on; nor did boosted trees. So the sizes of the grid
-    have k >= 7.
+    walk of k steps along pairs of any age ("walks") reaches more than that for small k, which is
+    why the sizes of the grid have k >= 7.
 
     k = 1: c_1 = c_0 would need X_{n-2} = X_{n-1}, which the last two tokens show. So the answer is
     a letter unlike the last token, and the last tokens and the token behind a nearest key may reach
@@ -193,7 +191,7 @@ class KHop(Composition, Task):
             " nothing"
         )
     }
-    shortcuts = ("walks",)
+    shortcuts = measured = ("walks",)
     grid = ("n=64,V=8,k=7", "n=90,V=10,k=7", "n=96,V=8,k=8", "n=256,V=16,k=8", "n=1024,V=32,k=16")
 
     n: int = size(

@@ -33,6 +33,7 @@ from separatrix.tasks.drawing.distinct import (
 class Lookup(Task):
     """n entries, then the place asked for."""
 
+    measured = ("counts",)
     shifts: ClassVar[dict[str, str]] = LOOKUP_SHIFTS
 
     n: int = size(1)
@@ -95,7 +96,7 @@ class Eva(Lookup):
 
     Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary.
 
-    Drawn: f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2; V is n unless given.
+    Drawn: f: [n] -> [V] uniform, x uniform; answer f(x).
 
     The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or x
     alone says nothing about a fixed value. Since f may repeat values, naming the most frequent
@@ -103,8 +104,8 @@ class Eva(Lookup):
     retrieval is needed for that. Naming any one entry is right with probability 1/V + (1 - 1/V)/n.
     No sampler with f and x uniform can avoid either, so they are the levels to beat, beside chance.
 
-    Boosted trees on raw tokens look up in small sizes (0.90 at n = 12, V = 4; nothing above the
-    levels at n = 256, V = 4).
+    Boosted trees on raw tokens look up in small sizes, and find nothing above the levels at n =
+    256, V = 4.
 
     Counted: V^n: two tables that differ at a place are told apart by asking for it (theory.md,
     section 3).
@@ -139,7 +140,7 @@ class Index(Lookup):
 
     Values are the ids 0..V-1, positions the ids V..V+n-1.
 
-    Drawn: x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2.
+    Drawn: x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i.
 
     The same as eva, levels included, but no id is both a value and an argument.
 

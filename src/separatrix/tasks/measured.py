@@ -11,29 +11,10 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError
-from separatrix.tasks import PLAIN, TASKS, Task, parse_any_task
+from separatrix.tasks import PLAIN, PROBES, TASKS, Task, parse_any_task
 from separatrix.tasks.questions import ASKED
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
-MEASURED = frozenset(
-    {
-        "more residues",
-        "sign products",
-        "products",
-        "leaves",
-        "expected place",
-        "parts of keys",
-        "looked up",
-        "most writes",
-        "skip grams",
-        "likeness",
-        "beside",
-        "most ways",
-        "walks",
-        "modes",
-    }
-)
-"""Shortcuts whose level nobody derived: it is what they were measured to reach."""
 _ALLOWED = Fraction(1, 100)
 """What the level of a measured rule is above its measurement, which is off by that much itself."""
 
@@ -81,11 +62,11 @@ def best_rule(spec: str) -> Rule | None:
 
 
 def stated(task: Task | TextTask, rule: str) -> Fraction | None:
-    """A rule's level, or its measurement and a hundredth; None where that was not measured."""
-    if rule not in MEASURED:
-        return task.level(rule)
-    found = rules(task.spec).get(rule)
-    return None if found is None else _reached(found)
+    """A rule's level, or its measurement and a hundredth; elsewhere a probe's bound, or None."""
+    found = rules(task.spec).get(rule) if rule in task.measured else None
+    if found is not None:
+        return _reached(found)
+    return task.level(rule) if rule in PROBES or rule not in task.measured else None
 
 
 def _reached(found: float) -> Fraction:

@@ -194,8 +194,7 @@ class MQAR(Task):
     place, and its value is due there. All other tokens are filler: any ids but the keys of the
     prompt.
 
-    Drawn: num_kv_pairs >= 1; input_seq_len even, >= 4 num_kv_pairs; vocab_size >= 2 num_kv_pairs +
-    2 and >= 4; 0 < power_a <= 16.
+    Drawn: input_seq_len is even, and power_a above 0 and at most 16.
 
     No two pairs of a prompt have the same key. Values may repeat as far as the question goes; drawn
     prompts have different ones, but under a shift.
@@ -209,8 +208,8 @@ class MQAR(Task):
 
     With k = num_kv_pairs and V values, answers are uniform. Whatever does not bind values to keys
     knows at best which k values stand in the prompt, or one of them: 1/k, which no sampler avoids.
-    The value of another key is not the answer: 1/(V-1). Boosted trees look keys up at small sizes
-    (0.94 of four pairs among 16 tokens), not 16 pairs among 128.
+    The value of another key is not the answer: 1/(V-1). Boosted trees look keys up at small sizes,
+    not 16 pairs among 128 tokens.
 
     Counted: V^k for the k pairs (a promise: what is asked is there), by the argument that recall
     has for form=present (theory.md, section 3).

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations
 from math import comb
 from typing import ClassVar
 
@@ -16,8 +13,6 @@ MOST_BITS = 40
 _LEAST_DRAWN = 4
 _PLACES = 200
 """Choices of places to flip that are tried before fewer are flipped."""
-_PATTERNS = 20_000
-"""Patterns of flips over which the level is an exact mean."""
 _ENTRIES = 1 << 16
 """Pairs of strings compared at once."""
 
@@ -40,9 +35,9 @@ class Neighbour(Task):
     from the others in two. If several strings are nearest they must agree in the label: a prompt
     where they do not is no instance.
 
-    Drawn: n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels. Answers are drawn uniform,
-    so that chance is 1/V exactly. Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d >= 4: then n
-    strings exist of which any two differ in three bits at least.
+    Drawn: n >= V labelled strings. Answers are drawn uniform, so that chance is 1/V exactly. Drawn
+    for (n-1) (1 + d + d(d-1)/2) < 2^d and d >= 4: then n strings exist of which any two differ in
+    three bits at least.
 
     Such strings come first. Then labels in uniform order, each equally often; where V does not
     divide n, some stand once more, and a uniform shift says which. Then the answer, uniform,
@@ -59,13 +54,10 @@ class Neighbour(Task):
     No bit is unlike another: all strings may have their bits rearranged in one way without a change
     of probability. So whoever looks at some bits only is right as often as those are unflipped and
     tell strings apart. To count differences in nearly all bits is the task on fewer bits, and right
-    nearly always. Looking up compares the first bits, or the last, as many as tell: it takes the
-    string whose difference to the query, read as a number from either end, is the smallest. How
-    often that is right, over all patterns of flips, is the level of "bits" and "nearest key" (for
-    more than 20,000 patterns a bound: the first flip alone decides, and ties are won); it falls as
-    d grows beyond log2 n. No sampler avoids it: near means just that most bits agree. Therefore the
-    label whose strings, added up, are most like the query is often right ("likeness"): of few
-    strings nearly always, at n = 256 in 0.18.
+    nearly always. Looking up compares the first bits, or the last, as many as tell ("bits",
+    "nearest key"), which is right less often as d grows beyond log2 n. No sampler avoids it: near
+    means just that most bits agree. Therefore the label whose strings, added up, are most like the
+    query is often right ("likeness").
 
     Counted: Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
     apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here], since
@@ -87,6 +79,7 @@ class Neighbour(Task):
         "equal": "strings are any different ones, the query is one of them: associative recall"
     }
     shortcuts = ("bits", "likeness")
+    measured = ("nearest key", *shortcuts)
     grid = ladder("""
         n=4,d=12,V=2 n=8,d=14,V=4 n=12,d=15,V=3 n=32,d=16,V=4 n=128,d=17,V=8 n=256,d=18,V=16
     """)
@@ -118,15 +111,6 @@ class Neighbour(Task):
     def strings(self) -> int:
         """2^d, and the id of label 0."""
         return 1 << self.d
-
-    def level(self, probe: str) -> Fraction:
-        if probe not in ("bits", "nearest key"):
-            return self.chance
-        found = (
-            _first_by_bits(self.n, self.d, self._radius)
-            + _first_by_bits(self.n, self.d, self._radius - 1)
-        ) / 2
-        return found + (1 - found) * (Fraction(self.n, self.V) - 1) / max(1, self.n - 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         slots = shuffled(batch, self.n, rng)
@@ -224,30 +208,6 @@ class Neighbour(Task):
                 "strings nearest to the query have different labels; an instance has one answer"
             )
         return least
-
-
-@lru_cache(maxsize=256)
-def _first_by_bits(n: int, d: int, r: int) -> Fraction:
-    """How often the string with r flips differs least, read as a number; a bound for many flips."""
-    far = sum(comb(d, ones) for ones in range(r + 1, d + 1))
-
-    def beyond(bits: int, least: int) -> int:
-        return sum(comb(bits, ones) for ones in range(max(least, 0), bits + 1))
-
-    patterns = comb(d, r)
-    total = 0
-    if patterns <= _PATTERNS:
-        for places in combinations(range(d), r):
-            # smaller ones agree above some flipped place and are 0 there: flips above it are kept
-            smaller = sum(
-                beyond(place, r + 1 - above) for above, place in enumerate(reversed(places))
-            )
-            total += (far - smaller) ** (n - 1)
-        return Fraction(total, patterns * far ** (n - 1))
-    for agreed in range(d - r + 1):
-        first = comb(d - agreed - 1, r - 1)
-        total += first * (far - beyond(d - agreed - 1, r + 1)) ** (n - 1)
-    return Fraction(total, patterns * far ** (n - 1))
 
 
 def _least_bits(n: int) -> int:

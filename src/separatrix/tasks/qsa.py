@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-from fractions import Fraction
-from math import comb, gcd
-from typing import ClassVar
+from math import gcd
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import SAME, ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Part
-from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
-
-_MOST_AVERAGED = 4096
+from separatrix.tasks.base.task import Batch, Task, Tokens
+from separatrix.tasks.drawing.distinct import distinct, shuffled
 
 
 class QSA(Task):
@@ -30,9 +26,8 @@ class QSA(Task):
     order, and after its last token s_i = sum of z_p over p in y_i, modulo V, is due. Above: z_3 +
     z_0 = 2 + 2 = 1 mod 3 and z_1 + z_2 = 0 + 1.
 
-    Drawn: n values in [V], V >= 2; sets of 2 <= q <= n places; sets >= 1, n of them unless given.
-    Drawn for n >= q V. (A set of one place asks for the value that stands there, which is index:
-    any one value that is seen is asked for now and then.)
+    Drawn: n >= q V. (A set of one place asks for the value that stands there, which is index: any
+    one value that is seen is asked for now and then.)
 
     All V values stand in the prompt about equally often: floor(n/V) or ceil(n/V) times (a uniform
     shift says which), in uniform order. Each answer is drawn first, uniform; then the set, uniform
@@ -40,12 +35,8 @@ class QSA(Task):
     any one set and any numbers of times that the values occur. For all orders of the values are
     equally likely, and as many of them give one sum as another, each divided by the number of sets
     that have the sum. Hence counts, any one place, and the set by itself say nothing; only values
-    and set together do. (Who looks up some of a set's values gains a little before the last, less
-    for larger n: one of three, for n = 8 and V = 2, is right 4/7 of the time, since of the values
-    left fewer are equal to it. The level of "looked up" is what was measured.)
-
-    Shifts draw values independently and uniform, of [V] or for the average of 0..floor((V-1)/q),
-    and sets without looking at them.
+    and set together do. (Who looks up some of a set's values gains a little before the last, since
+    of the values left fewer are equal to it, less for larger n: "looked up".)
 
     Counted: V^n / gcd(q, V) for q < n, V for q = n, for the n values [here].
 
@@ -57,8 +48,7 @@ class QSA(Task):
     sets y_i of q of the N places; output i is (1/q) sum of z_p over p in y_i. Its structure is
     kept: one set for every place unless the size sets says otherwise, any set allowed. Ours are
     whole numbers for vectors; the sum for the average, modulo V so that answers can be uniform; and
-    that all values stand before all sets, since a causal model cannot look ahead. Where no sum
-    reaches V (shift=average draws such values) the paper's average is s_i/q, exactly
+    that all values stand before all sets, since a causal model cannot look ahead
     """
 
     name = "qsa"
@@ -68,32 +58,20 @@ class QSA(Task):
     )
     source = "[San23]"
     several = True
-    shortcuts = ("looked up",)
-    shifts: ClassVar[dict[str, str]] = {
-        "average": (
-            "values are at most (V-1)/q, so that sums are q times the average of [San23]; sets are"
-            " uniform"
-        ),
-        "zipf": "places are asked for by Zipf's law, the first most often",
-        "local": "a set is a run of neighbouring places",
-    }
+    shortcuts = measured = ("looked up",)
     grid = ladder("""
         n=8,q=3,V=2 n=10,q=2,V=4 n=12,q=2,V=6,sets=10 n=64,q=4,V=8,sets=32 n=128,q=8,V=16,sets=32
         n=512,q=8,V=32,sets=64
     """)
 
     n: int = size(2)
-    q: int = size(2, lambda task: min(task.n, _MOST_AVERAGED) if task.averaged else task.n)
-    V: int = size(lambda task: task.q + 1 if task.averaged else 2)
+    q: int = size(2, lambda task: task.n)
+    V: int = size(2)
     sets: int = size(1, default=SAME)
-
-    @property
-    def averaged(self) -> bool:
-        return self.shift == "average"
 
     def drawn_from(self, size: str) -> int:
         """From q V values on every sum is sure to have a set."""
-        return self.q * self.V if size == "n" and self.shift == PLAIN else 0
+        return self.q * self.V if size == "n" else 0
 
     def layout(self) -> Layout:
         kept = f"q = {self.q:,}, V = {self.V:,}, "
@@ -124,40 +102,18 @@ class QSA(Task):
             else Product((Exact(self.V // common), Power(self.V, self.n - 1)))
         )
 
-    @property
-    def chance(self) -> Fraction:
-        """1/V; with shift=average that of the likeliest sum of q values, floor(q w/2)."""
-        if not self.averaged:
-            return Fraction(1, self.V)
-        q = self.q
-        values = (self.V - 1) // self.q + 1
-        mode = q * (values - 1) // 2
-        ways = sum(
-            (-1) ** j * comb(q, j) * comb(mode - j * values + q - 1, q - 1)
-            for j in range(mode // values + 1)
-        )
-        return Fraction(ways, values**q)
-
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         n = self.n
         q = self.q
         V = self.V
-        shape = (batch, self.sets * self.q)
-        if self.shift == PLAIN:
-            # slot j stands at places[j] and holds value start + j
-            places = shuffled(batch, n, rng)
-            start = rng.integers(V, size=batch)
-            values = np.empty((batch, n), np.int64)
-            np.put_along_axis(values, places, (start[:, None] + np.arange(n)) % V, axis=1)
-            sums = rng.integers(V, size=(batch, self.sets))
-            slots = self._slots((sums - q * start[:, None]).ravel(), rng)
-            sets = np.take_along_axis(places, slots.reshape(shape), axis=1)
-        else:
-            values = rng.integers(
-                (V - 1) // q + 1 if self.shift == "average" else V, size=(batch, n)
-            )
-            sets = self._any_sets(batch * self.sets, rng).reshape(shape)
-            sums = self._sums(values, sets)
+        # slot j stands at places[j] and holds value start + j
+        places = shuffled(batch, n, rng)
+        start = rng.integers(V, size=batch)
+        values = np.empty((batch, n), np.int64)
+        np.put_along_axis(values, places, (start[:, None] + np.arange(n)) % V, axis=1)
+        sums = rng.integers(V, size=(batch, self.sets))
+        slots = self._slots((sums - q * start[:, None]).ravel(), rng)
+        sets = np.take_along_axis(places, slots.reshape(batch, self.sets * q), axis=1)
         return Batch(self.write(values, sets), self.targets(batch, self._due, sums))
 
     def _slots(self, sums: Tokens, rng: np.random.Generator) -> Tokens:
@@ -175,33 +131,16 @@ class QSA(Task):
             left = left[~good]
         return slots
 
-    def _any_sets(self, number: int, rng: np.random.Generator) -> Tokens:
-        if self.shift == "local":
-            return rng.integers(self.n - self.q + 1, size=(number, 1)) + np.arange(self.q)
-        if self.shift == "average":
-            return distinct(number, self.q, self.n, rng)
-        sets = zipf(self.n, (number, self.q), rng)
-        for place in range(1, self.q):
-            while (again := (sets[:, :place] == sets[:, place, None]).any(1)).any():
-                sets[again, place] = zipf(self.n, int(again.sum()), rng)
-        return sets
-
     @property
     def _due(self) -> slice:
         return slice(self.n + self.q - 1, None, self.q)
 
-    def _sums(self, values: Tokens, sets: Tokens) -> Tokens:
-        return (
-            np.take_along_axis(values, sets, axis=1)
-            .reshape(len(values), self.sets, self.q)
-            .sum(axis=2)
-            % self.V
-        )
-
     def answer(self, tokens: Tokens) -> Tokens:
         values, sets = self.read(tokens)
+        each = (len(sets), self.sets, self.q)
         self._differ(
-            sets.reshape(len(sets), self.sets, self.q),
+            sets.reshape(each),
             f"a set holds a place twice; its q = {self.q} tokens must be different places",
         )
-        return self.targets(len(values), self._due, self._sums(values, sets))
+        sums = np.take_along_axis(values, sets, axis=1).reshape(each).sum(axis=2) % self.V
+        return self.targets(len(values), self._due, sums)

@@ -58,8 +58,7 @@ class Recall(Task):
     answered "none". form=last: keys may repeat and the last value counts; one that is not there is
     answered "none". form=independent: as present, but values are drawn independently of each other.
 
-    Drawn: n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present and form=independent, K > n
-    >= 2 for form=absent, n >= 3 and K >= 3 for form=last.
+    Drawn: n pairs, K keys, V >= 2 values.
 
     First the pairs are drawn; then the answer, without a look at them; then a key that has it. So
     the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
@@ -69,9 +68,8 @@ class Recall(Task):
     prompt have different ones. The answer is uniform over these, or "none" with probability
     1/(V+1): then all answers are equally likely. Overwritten values come from the same m.
 
-    What was written first (form=last) is overwritten for n >= 4, and so right with probability 1/m.
-    What was written second counts for keys written twice, as one is with probability (1 - 1/D)^(n -
-    2D). The value written most often ("most writes") is right more often, as was measured.
+    What was written first (form=last) is overwritten for n >= 4; the value written most often
+    ("most writes") is right more often than others.
 
     Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming
     one that does is right with probability 1/D (given that it is not "none"). And the value of
@@ -84,18 +82,17 @@ class Recall(Task):
     of facts held needs; and levels are those of eva.
 
     question=first puts the key asked for before the pairs, and changes nothing else: the answer is
-    due after the last pair. The last token is then a value of them, which is the answer with
-    probability 1/m.
+    due after the last pair.
 
-    Boosted trees look keys up in small sizes (0.83 at n = 8, V = 4; form=last 0.76 at n = 16), not
-    at n = 32, K = 64, V = 16, nor for form=last at n = K = 128, V = 8.
+    Boosted trees look keys up in small sizes, not at n = 32, K = 64, V = 16, nor for form=last at n
+    = K = 128, V = 8.
 
     Counted: What asking for every key tells (theory.md, section 3). present and independent: V^n,
     since with the same keys different values are told apart, and of prefixes told apart two by two
     each fixes a V^-n part of all assignments, disjoint from the others' (they differ at a key of
-    both). absent: binom(K, n) V^n,
-    the keys and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j
-    different keys. None is known with question=first: a key and a value are all that need be kept.
+    both). absent: binom(K, n) V^n, the keys and their values. last: the sum of binom(K, j) V^j over
+    j = 1..min(n, K), for j different keys. None is known with question=first: a key and a value are
+    all that need be kept.
 
     From: [Bha24], [Wen25]; theory.md, section 3
     """
@@ -108,7 +105,7 @@ class Recall(Task):
         "few": f"values are among the first {FEW} only and all keys are asked for alike",
         "repeats": "about sqrt(n) keys are written again and again (form=last)",
     }
-    shortcuts = ("first writes", "most writes")
+    shortcuts = measured = ("most writes",)
     grid = ladder("""
         n=8,K=16,V=4 n=8,K=12,V=6,form=absent n=16,K=12,V=4,form=last n=32,K=64,V=16
         n=64,K=256,V=32,form=absent n=256,K=256,V=64,form=last n=256,K=1024,V=256
@@ -208,9 +205,7 @@ class Recall(Task):
         return max(1 - self._asked, self._asked * lookup_chance(self.V, drawn))
 
     def level(self, probe: str) -> Fraction:
-        """Derived from `words.drawn`. First and second writes also tell whether the key is there.
-
-        The nearest key: with V <= D each of the V - 1 other values shares what the one behind it
+        """The nearest key: with V <= D each of the V - 1 other values shares what the one behind it
         lacks. With V > D that one is not the answer, and where the nearest token is a value, the
         smallest key is asked for, and that value is one of the D.
 
@@ -223,11 +218,6 @@ class Recall(Task):
             return self.chance
         if self.form == "independent":
             return lookup_level(probe, D, V)
-        if probe == "first writes":
-            # whether nothing is written beyond the writes that every key has
-            last = Fraction(D - 1, D) ** (self.n - self._each * D)
-            seen = last + (1 - last) * Fraction(1, min(V, D))
-            return 1 - self._asked + self._asked * seen
         known = 1 - self._asked if probe == "counts" else Fraction(0)
         hit = Fraction(1, min(V, D))
         # no probe knows a key that is asked first: each names a value that stands there, or any
@@ -322,10 +312,8 @@ class NoisyRecall(Task):
     holds a pair of a key and its value, or two of noise; n slots hold pairs, the others noise. The
     keys of a prompt differ, and the last token is one of them.
 
-    Drawn: n >= 2 pairs, noise >= 0 slots of noise, V >= 2 values, K >= n keys, N >= 1 ids of noise
-    (16 unless given). Which slots hold pairs is a uniform set, noise and keys are uniform, values
-    stand equally often, or as nearly so as n allows, in uniform order. One of the pairs, uniform,
-    is asked for.
+    Drawn: Which slots hold pairs is a uniform set, noise and keys are uniform, values stand equally
+    often, or as nearly so as n allows, in uniform order. One of the pairs, uniform, is asked for.
 
     All pairs are alike, so any one value is the one asked for with probability 1/n, and else holds
     the same value in (n/V - 1)/(n - 1) of the cases: together 1/V exactly, where V divides n, and
@@ -403,15 +391,12 @@ class NoisyRecall(Task):
         keys = tokens[:, :-1:2]
         values = tokens[:, 1::2]
         pairs = keys < first
-        if tokens.size and not ((keys >= self.V) & (pairs == (values < self.V))).all():
+        alike = np.where(pairs, (keys >= self.V) & (values < self.V), values >= first)
+        if not alike.all() or (pairs.sum(axis=1) != self.n).any():
             raise self.refused(
-                f"a slot holds a key ({self.V} to {first - 1}) and a value below {self.V}, or two"
-                f" ids of noise from {first} on"
+                f"exactly {self.n} slots hold a key ({self.V} to {first - 1}) and a value below"
+                f" {self.V}, the others two ids of noise from {first} on"
             )
-        if tokens.size and not ((values < self.V) | (values >= first)).all():
-            raise self.refused("a key stands where a value or noise belongs")
-        if (pairs.sum(axis=1) != self.n).any():
-            raise self.refused(f"exactly {self.n} slots hold pairs")
         # noise, which may repeat, becomes ids that differ from all others and among themselves
         apart = np.where(pairs, keys, -1 - np.arange(self.slots))
         self._differ(apart, "a key is paired twice; the keys of a prompt must differ")

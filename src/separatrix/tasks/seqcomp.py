@@ -66,6 +66,7 @@ class Functions(Composition, Task):
     }
 
     shortcuts = ("modes",)
+    measured = ("modes", "counts", "last tokens", "nearest key")
     grid = ladder("""
         L=1,m=6 L=2,m=8,form=uniform L=3,m=8,form=uniform L=2,n=64 L=3,n=128 L=3,n=512
     """)
@@ -332,9 +333,9 @@ class Functions(Composition, Task):
         """What a probe may reach where functions may repeat values."""
 
     def _in_sight(self, seen: int) -> Fraction:
-        """Naming the most frequent of `seen` <= N entries of z_L, of which one is asked for."""
+        """At most, with `seen` <= N entries of z_L in sight: one is asked for, or agrees."""
         N = self.entries(self.L)
-        return (seen * share_of_the_mode(seen, N) + Fraction(N - seen, N)) / N
+        return Fraction(seen, N) + Fraction(N - seen, N * N)
 
 
 class SeqComp(Functions):
@@ -355,9 +356,9 @@ class SeqComp(Functions):
     that counts its tuples, w_1 fastest; with L = 1 it is always 0. Since the function needed first
     stands last, nothing can be composed while reading.
 
-    Drawn: Uniform z_l, z_0 and w, so that every i_l is uniform. 1 <= L <= 64, m >= 2, every n_l >=
-    1. values=functions: entries are independent. values=permutations, the default of form=uniform:
-    every z_l is a uniform permutation. (Any functions may be asked about, however they are drawn.)
+    Drawn: Uniform z_l, z_0 and w, so that every i_l is uniform. values=functions: entries are
+    independent. values=permutations, the default of form=uniform: every z_l is a uniform
+    permutation. (Any functions may be asked about, however they are drawn.)
 
     A constant guess is right with probability 1/N exactly, N = N_{L-1}. Permutations: no value is
     more frequent than another, and any one entry is the one asked for with probability 1/N, so that
@@ -370,10 +371,9 @@ class SeqComp(Functions):
     which makes 1/N + (1 - 1/N)/N. The token behind a nearest key is an entry of z_L at best, and no
     likelier the one asked for. With L = 1 the last three tokens show such an entry, else z_L is far
     from them. Who composes the rows that w asks for, whatever z_0, may name the value that most of
-    [m] lead to ("modes"), E[max_v |F^-1(v)|]/m: 0.52 at L = 2, m = 6, n_1 = 1. With n_l = 1 more
-    steps leave fewer values: 0.99 at L = 64, m = 16.
+    [m] lead to ("modes"). With n_l = 1 more steps leave fewer values.
 
-    L = 1 is evaluating a function, which boosted trees on raw tokens learn at m = 6 (0.99).
+    L = 1 is evaluating a function, which boosted trees on raw tokens learn at m = 6.
 
     Counted: N^N with N = N_{L-1}, for the prefix z_L: every entry of it is asked for by some
     continuation.
@@ -442,9 +442,7 @@ class SeqCompForward(Functions):
     the most frequent value of z_L, and so may the token behind some token of z_L, which is likelier
     a frequent value: at most E[max_v |z_L^-1(v)|]/N. One place may hold the entry asked for: 1/N +
     (1 - 1/N)/N. The last three tokens are min(3, N) entries of z_L, whose mode is right with
-    probability (E[its multiplicity] + (N - 3)/N)/N. (N = 2 < L: the third is z_{L-1}(1), which is
-    i_{L-1} with probability 1/2 + 1/4; the entry of z_L that it names is right with probability 3/4
-    + 1/4 * 1/2.) L = 1 is evaluating a function, as in seqcomp.
+    probability (E[its multiplicity] + (N - 3)/N)/N. L = 1 is evaluating a function, as in seqcomp.
 
     Counted: (2m - 1) n_1 ... n_{L-1}, for the prefix z_0, w, z_1(0) [here].
 
@@ -486,6 +484,6 @@ class SeqCompForward(Functions):
             case "position":
                 return self._in_sight(1)
             case "last tokens":
-                return Fraction(7, 8) if N == 2 and self.L > 1 else self._in_sight(min(3, N))
+                return self._in_sight(min(3, N))
             case _:
                 return self.chance

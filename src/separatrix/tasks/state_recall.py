@@ -7,7 +7,6 @@ from typing import ClassVar
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Layout, Part, Table
-from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 from separatrix.tasks.drawing.distinct import avoiding, evenly
 
@@ -49,16 +48,6 @@ def ways(P: int, swaps: int) -> tuple[Fraction, Fraction]:
     return (1 + (P - 1) * left) / P, (1 - left) / P
 
 
-def kept(P: int, K: int) -> Fraction:
-    """How often the last of K swaps taken back alone leads where all of them lead."""
-    if K == 1:
-        return Fraction(1)
-    home, _ = ways(P, K - 1)
-    whole, other = ways(P, K)
-    # the end is the start in one of P cases and the last swap stays, or it is another and comes
-    return home * ((1 - Fraction(2, P)) / (P * whole) + Fraction(2, P * P) / other)
-
-
 @lru_cache
 def swapped(P: int) -> tuple[Tokens, Tokens]:
     """The two pointers that each swap exchanges."""
@@ -91,7 +80,7 @@ class StateRecall(Composition, Task):
     Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order
     0~1, 0~2, ..., 1~2, ..., and of the P queries ?.
 
-    Drawn: n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps.
+    Drawn: n cells, V values, P pointers, K swaps.
 
     Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell is
     known. All values are equally likely answers:
@@ -107,16 +96,13 @@ class StateRecall(Composition, Task):
     random would have. So what is asked for is where it was at the beginning with probability 1/P
     exactly, and no swap is special.
 
-    Who follows the swaps but the first j is right about a pointer with probability a_j, a little
-    above e_j = (1 + (P - 1) x^j)/P, x = 1 - 2/(P - 1): of K swaps the last one alone is worth
-    e_(K-1) ((1 - 2/P)/(P e_K) + 2/(P^2 d_K)), d_K = (1 - x^K)/P. That is 1/P but for x^(K-1), which
-    is why the sizes below have K >= 3 P.
+    Who follows the swaps but the first j is right about a pointer with probability a little above
+    (1 + (P - 1) x^j)/P, x = 1 - 2/(P - 1), which is why the sizes below have K >= 3 P.
 
-    What is asked for is one of the P values pointed to, each with probability 1/P. So naming the
-    most frequent of these, with no swap followed, is right with probability E[M]/P, M the largest
-    number of pointers to one value; no sampler avoids it, since any P values have a mode. Where V
-    divides n and every cell is pointed to, P = n, this is 1/V, as in all but the last of the sizes
-    below; else it is more: 5/7 at n = 8, V = 2, P = 3.
+    What is asked for is one of the P values pointed to, each with probability 1/P. So the most
+    frequent of these, with no swap followed, is right more often than others ("pointed"); no
+    sampler avoids it, since any P values have a mode. Where V divides n and every cell is pointed
+    to, P = n, that is 1/V, as in all but the last of the sizes below.
 
     The chain goes back from the question: the pointer that stood for the one asked for before the
     last swap, ..., before the first, then its cell, then the value there.
@@ -137,7 +123,7 @@ class StateRecall(Composition, Task):
             "values, pointers, swaps and the question all independent and uniform, as in the paper"
         )
     }
-    shortcuts = ("pointed",)
+    shortcuts = measured = ("pointed",)
     grid = ladder("""
         n=6,V=2,K=24,P=6 n=8,V=4,K=32,P=8 n=12,V=6,K=48,P=12 n=32,V=8,K=96,P=32 n=64,V=16,K=192,P=64
         n=512,V=32,K=128,P=32
@@ -191,18 +177,10 @@ class StateRecall(Composition, Task):
         each, more = divmod(self.n, self.V)
         if probe == "counts":
             return Fraction(each + bool(more), self.n)
-        # the probability that two different cells hold the same value
-        agree = Fraction(
-            each * (each - 1) * (self.V - more) + (each + 1) * each * more,
-            self.n * max(1, self.n - 1),
-        )
         if probe == "position":
-            return Fraction(1, self.n) + Fraction(self.n - 1, self.n) * agree
-        if probe == "pointed":
-            cells = max(Fraction(1, self.P), kept(self.P, self.K))
-            return max(
-                share_of_those_pointed_to(self.n, self.V, self.P), cells + (1 - cells) * agree
-            )
+            # two different cells hold the same value
+            agree = each * (each - 1) * (self.V - more) + (each + 1) * each * more
+            return Fraction(1, self.n) + Fraction(agree, self.n**2)
         return self.chance
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:

@@ -56,7 +56,7 @@ class Equality(Strings):
         input      u_1   ...   u_n   v_1   ...   v_n
         target     .     ...   .     .     ...   1 if u = v, else 0
 
-    Drawn: n >= 1. Sampled so that both answers have probability 1/2 exactly.
+    Drawn: Sampled so that both answers have probability 1/2 exactly.
 
     n >= 8: u holds fragments p10s and p01s, with p and s of r uniform bits each, which v holds
     exchanged under answer 0: p01s for p10s, and back. There are 2^f of them, at the sums of the
@@ -68,16 +68,13 @@ class Equality(Strings):
     for n >= 24 is log2 n rounded down, and so (from r = 1, n = 12, on) the same runs.
 
     The numbers are those of a list that hide all moduli up to the largest M and take at most two
-    thirds of the string: 6 (M = 3), 12 (4), 8 and 15 (5), 12 and 20 (6), 12 and 35 (7), 24 and 35
-    (8), 18, 40 and 77 (11), 72, 91 and 110 (13), 72, 130 and 154 (14). M is 3 at n = 24, 4 at 48, 5
-    at 64, 7 at 96, 8 at 128, 11 at 256, 14 at 1024.
+    thirds of the string: M is 3 at n = 24, 5 at 64, 8 at 128, 11 at 256, 14 at 1024.
 
     What remains are other fingerprints, which no sampler avoids: ones at places modulo M + 1
     ("larger moduli"); bags of more neighbours, of which there are more kinds than places; log2 n
     random bits and as many of memory check equality nearly always, and so do fixed sums such as
     that of i^4 u_i. 2^(f+1) places differ, so that comparing one u_i with v_i is right with
-    probability 1/2 + 2^f/n on average. Boosted trees compare many: fitted to 4,000, 0.99 at n = 24
-    and 64, 0.91 at n = 48, 0.86 at n = 256.
+    probability 1/2 + 2^f/n on average. Boosted trees compare many, and are right in 0.86 and more.
 
     n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of
     unequal bits exchanged. So v is as uniform as u, both have the same ones under both answers, and
@@ -94,11 +91,6 @@ class Equality(Strings):
     name = "equality"
     title = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
     source = "[Bha24]"
-    shifts: ClassVar[dict[str, str]] = {
-        "apart": (
-            "where u and v differ, v is a uniform other string with as many ones, most places apart"
-        )
-    }
     shortcuts = ("halves", "moduli", "larger moduli")
     grid = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
@@ -148,7 +140,7 @@ class Equality(Strings):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         equal = rng.integers(2, size=batch)
-        if self.n >= _LEAST_FRAGMENTS and self.shift == PLAIN:
+        if self.n >= _LEAST_FRAGMENTS:
             return Batch(self._fragments(equal, rng), equal)
         u = rng.integers(2, size=(batch, self.n))
         if self.n == 1:
@@ -158,12 +150,6 @@ class Equality(Strings):
             u[constant] = rng.integers(2, size=(int(constant.sum()), self.n))
         v = u.copy()
         rows = np.arange(batch)
-        if self.shift == "apart":
-            left = np.flatnonzero(equal == 0)
-            while len(left):
-                v[left] = rng.permuted(u[left], axis=1)
-                left = left[(v[left] == u[left]).all(1)]
-            return Batch(np.column_stack((u, v)), equal)
         for bit in (0, 1):  # one place of each bit, uniform among them
             v[rows, one_of(u == bit, rng)] ^= 1 - equal
         return Batch(np.column_stack((u, v)), equal)
@@ -208,7 +194,7 @@ class Disjointness(Strings):
         input      u_1   ...   u_n   v_1   ...   v_n
         target     .     ...   .     .     ...   1 if no i has u_i = v_i = 1, else 0
 
-    Drawn: n >= 2. Sampled so that both answers have probability 1/2 exactly.
+    Drawn: Sampled so that both answers have probability 1/2 exactly.
 
     Every element falls into u only, v only or neither, each with probability 1/3. Then a pair of
     neighbours is chosen, uniform among those of an odd place and the next (of odd n, the last place
@@ -221,13 +207,11 @@ class Disjointness(Strings):
     Two counts together do, where their parts divide pairs, and no sampler avoids that for all
     parts: sum s_i u_i times sum s_i v_i, for signs s, is the number of common elements but for
     noise. It is the most for odd places less even ones: under answer 0 both sums are moved alike,
-    under answer 1 to opposite sides. Both are about normal, of variance 2n/9 each and covariance
-    -n/9, so that the best guess from them gains 2.27/n; 0.60 was measured for the product at n =
-    16, 0.53 at n = 64. And of the pairs, one more has an element of u beside one of v under answer
-    1: of about n/9 that do, which gains half the largest probability of that number ("beside").
+    under answer 1 to opposite sides. And of the pairs, one more has an element of u beside one of v
+    under answer 1, of about n/9 that do ("beside").
 
-    Boosted trees see u_i = v_i = 1 in two splits, which is the task itself: 0.81 at n = 16, 0.72 at
-    n = 32, nothing at n = 256.
+    Boosted trees see u_i = v_i = 1 in two splits, which is the task itself; at n = 256 they see
+    nothing.
 
     Counted: 2^n: two sets u differ at some element, and the set v of this element alone meets one
     of them (theory.md, section 3).
@@ -244,7 +228,7 @@ class Disjointness(Strings):
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"
     }
-    shortcuts = ("sign products", "beside")
+    shortcuts = measured = ("sign products", "beside")
     grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     first = "the first set"

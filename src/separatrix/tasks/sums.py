@@ -11,8 +11,8 @@ from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import choice, ladder, size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
-from separatrix.tasks.base.task import PLAIN, Batch, FirstPart, Task, Tokens
-from separatrix.tasks.drawing.distinct import avoiding, independent
+from separatrix.tasks.base.task import Batch, FirstPart, Task, Tokens
+from separatrix.tasks.drawing.distinct import avoiding
 
 Form = Literal["query", "decision"]
 
@@ -70,6 +70,8 @@ class Cancelling(Task):
 
     summands: ClassVar[int]
     smallest_modulus: ClassVar[int]
+    shortcuts = ("more residues",)
+    measured = (*shortcuts, "last tokens", "nearest key")
 
     n: int = size(lambda task: task.summands - (task.form == "query"))
     M: int = size(lambda task: task.smallest_modulus)
@@ -83,14 +85,7 @@ class Cancelling(Task):
         return self.n < (4 if self.form == "query" else 6) or self.M < 9
 
     def level(self, probe: str) -> Fraction:
-        """Chance, but for "nearest key" per query, whose level is an upper bound: where an id is
-        near that of q, the token behind it is seen, which may hang together with q under label 1.
-        Enumerated for small sizes (of twosum n <= 16 and M <= 64, of threesum n <= 4 and M <= 16),
-        this gains less than 1/(2n^2) where M >= 2n, and less than 1/8 where M < 2n.
-        """
-        if probe != "nearest key" or self.form != "query":
-            return self.chance
-        return self.chance + Fraction(1, 2 * self.n**2 if 2 * self.n <= self.M else 8)
+        return Fraction(1) if self._small and probe == "counts" else super().level(probe)
 
     def layout(self) -> Layout:
         query = self.form == "query"
@@ -125,8 +120,7 @@ class TwoSum(Cancelling):
     Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod M
     for some i != j. Values may repeat.
 
-    Drawn: n >= 1 (2 as a decision), M >= 3. Sampled so that both answers have probability 1/2
-    exactly.
+    Drawn: Sampled so that both answers have probability 1/2 exactly.
 
     Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M, M/2.
     The label is a fair coin and chooses the last value drawn only: under label 1 the negative of a
@@ -149,9 +143,8 @@ class TwoSum(Cancelling):
     modulo p, one is larger by one under label 1, but for those that p and D share: worth at most
     half the largest probability of Binomial(n - 1, 1/p), and for several p half of 1 - (1 - t_1)(1
     - t_2)... of these distances. So D is larger for larger M: 4 at M = 17, 210 at M = 1031, 840 at
-    M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2 to 40 together, which an
-    audit tries, tell per query 0.99 at n = 32, M = 1031, 0.93 at n = 64, M = 4099. Their level is
-    what was measured.
+    M = 4099, which hides all moduli up to 8, and 10 and 12. An audit tries all from 2 to 40
+    together ("more residues").
 
     Counted: Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M,
     j) (theory.md, section 3).
@@ -175,14 +168,6 @@ class TwoSum(Cancelling):
         "decision": "2-Sum modulo M: do any two cancel",
     }
     source = "[San23], [Ye26]"
-    shifts: ClassVar[dict[str, str]] = {
-        "few": "at most four different values (decision: classes), and the last one drawn",
-        "zipf": (
-            "the j-th most frequent of n random values (decision: classes) is drawn with a"
-            " probability proportional to 1/j"
-        ),
-    }
-    shortcuts = ("more residues",)
     grid = ladder("""
         n=32,M=1031 n=64,M=4099 n=32,M=1031,form=decision n=64,M=32771 n=64,M=4099,form=decision
     """)
@@ -203,27 +188,6 @@ class TwoSum(Cancelling):
             for e in range(min(own, t - 1) + 1)
         ]
         return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
-
-    def level(self, probe: str) -> Fraction:
-        """Also more for "last tokens", exact for M >= 5: of a decision's pairs of places one
-        cancels under label 1, and one more for each token that equals the one negated, of n-2 in
-        N'-1 classes (all, if N' = 1); the places are as likely as any. Per query x_n cancels q if
-        it is x_j, or else one of M-3 values (M-1 if N' = 1) alike. A sampler could avoid it only by
-        never planting in the last places.
-        """
-        n = self.n
-        if self._small and probe in ("counts", "nearest key"):
-            return Fraction(1)
-        if probe == "last tokens":
-            classes = self.pairs - 1
-            if self.form == "decision":
-                met = (1 + (Fraction(n - 2, classes) if classes else n - 2)) / Fraction(
-                    n * (n - 1), 2
-                )
-            else:
-                met = Fraction(1, n) + Fraction(n - 1, n * (self.M - (3 if classes else 1)))
-            return (1 + met) / 2
-        return super().level(probe)
 
     @property
     def _small(self) -> bool:
@@ -254,7 +218,7 @@ class TwoSum(Cancelling):
         met, negative, other = self._three(len(labels), rng)
         holes = np.stack((negative, other, self.M - other), axis=1)
         tokens = np.empty((len(labels), self.length), np.int64)
-        tokens[:, :-1] = self._drawn(self.M, holes if self.pairs > 1 else holes[:, :1], self.n, rng)
+        tokens[:, :-1] = avoiding(self.M, holes if self.pairs > 1 else holes[:, :1], self.n, rng)
         tokens[rows, place], tokens[:, -1] = met, np.where(labels == 1, negative, other)
         return tokens
 
@@ -264,9 +228,8 @@ class TwoSum(Cancelling):
         met, negative, other = self._three(batch, rng)
         own = np.minimum(met, negative)
         free = np.minimum(other, self.M - other)
-        classes = 1 + self._drawn(
-            self.pairs, (free - 1)[:, None][:, : self.pairs - 1], self.n - 1, rng
-        )
+        taken = (free - 1)[:, None][:, : self.pairs - 1]
+        classes = 1 + avoiding(self.pairs, taken, self.n - 1, rng)
         classes[rows, rng.integers(self.n - 1, size=batch)] = own
         tokens = np.empty((batch, self.n), np.int64)
         tokens[:, :-1] = np.where(one_per_class(classes, rng), self.M - classes, classes)
@@ -285,13 +248,6 @@ class TwoSum(Cancelling):
         negative, other = alike(batch, self.M, hidden(self.M), rng)
         return self.M - negative, negative, other
 
-    def _drawn(self, values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
-        if self.shift == PLAIN:
-            return avoiding(values, holes, n, rng)
-        kept = min(n, 4) if self.shift == "few" else n
-        chosen = independent(len(holes), n, kept, self.shift, rng)
-        return np.take_along_axis(avoiding(values, holes, kept, rng), chosen, axis=1)
-
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         if self.form == "query":
@@ -308,15 +264,14 @@ class ThreeSum(Cancelling):
 
     The answer is 1 when some x_i + x_j + q = 0 mod M, i != j. Values may repeat.
 
-    Drawn: n >= 2, M >= 5. Sampled so that both answers have probability 1/2 exactly.
+    Drawn: Sampled so that both answers have probability 1/2 exactly.
 
-    q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
-    into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but one
-    that is left free, and one fair side per class, so that no two add up to -q. The label chooses
-    the last token drawn only, which is put at a uniform place: under label 1 the other side of a
-    uniform one of them, under label 0 a fair side of the free class. Given q, every single token is
-    uniform over the values in classes under both labels, and which tokens are equal has the same
-    law.
+    q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall into classes
+    {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but one that is left
+    free, and one fair side per class, so that no two add up to -q. The label chooses the last token
+    drawn only, which is put at a uniform place: under label 1 the other side of a uniform one of
+    them, under label 0 a fair side of the free class. Given q, every single token is uniform over
+    the values in classes under both labels, and which tokens are equal has the same law.
 
     What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under
     label 1.
@@ -324,9 +279,7 @@ class ThreeSum(Cancelling):
     Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
     who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
     three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one among
-    n(n-1)/2 pairs is larger by one. Taken as normal numbers, those for all p from 2 to 16 together
-    are worth about 2/n, less for a single p. Their level is what was measured: the sizes of the
-    grid are long, with large M.
+    n(n-1)/2 pairs is larger by one. So the sizes of the grid are long, with large M.
 
     Counted: Not known: what matters of n tokens is their set of pair sums, and no formula is known
     for how many such sets there are.
@@ -338,17 +291,12 @@ class ThreeSum(Cancelling):
     title = "3-Sum modulo M: do two earlier tokens and the last cancel"
     titles: ClassVar[dict[str, str]] = {"query": title}
     source = "[San23]"
-    shortcuts = ("more residues",)
     grid = ("n=24,M=4099", "n=32,M=4099", "n=64,M=4099", "n=64,M=32771")
 
     summands = 3
     smallest_modulus = 5
 
     form: Literal["query"] = choice(Literal["query"], default="query")
-
-    def level(self, probe: str) -> Fraction:
-        few = probe in ("counts", "last tokens", "nearest key")
-        return Fraction(1) if self._small and few else super().level(probe)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         labels = rng.integers(2, size=batch)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise, permutations
-from math import comb, factorial, sqrt
+from math import factorial, sqrt
 from typing import Any, ClassVar
 
 from flint import fmpz
@@ -115,8 +115,8 @@ class Parity(Ones):
 
     Ids are the bits; the answer is their sum modulo 2.
 
-    Drawn: n >= 2 independent fair bits. Any n - 1 of them leave the answer a fair coin, so that no
-    look at fewer than all tells anything.
+    Drawn: Independent fair bits. Any n - 1 of them leave the answer a fair coin, so that no look at
+    fewer than all tells anything.
 
     The answer is a function of the number of ones: who counts all n exactly has it, so counts may
     do anything. A threshold on that number alone is right in 2^(n-1) + binom(n-1, floor((n-1)/2))
@@ -191,10 +191,6 @@ class Modular(Ones):
     name = "modular"
     title = "modular counting: how many of n bits are ones, modulo m"
     source = "arXiv 2404.08819"
-    shifts: ClassVar[dict[str, str]] = {
-        "independent": "bits are independent and fair, after the first m - 1, which make the answer"
-        " uniform"
-    }
     grid = ("n=48,m=3", "n=64,m=5", "n=96,m=4", "n=256,m=7", "n=1024,m=16", "n=4096,m=60")
 
     n: int = size(lambda task: task.m)
@@ -215,15 +211,8 @@ class Modular(Ones):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = np.empty((batch, self.n), np.int64)
-        if self.shift == PLAIN:
-            ones = rng.integers(self.numbers, size=(batch, 1))
-            tokens[:] = np.arange(self.n) < ones
-            rng.permuted(tokens, axis=1, out=tokens)
-        else:
-            first = self.m - 1
-            tokens[:] = rng.integers(2, size=tokens.shape)
-            tokens[:, :first] = np.arange(first) < rng.integers(self.m, size=(batch, 1))
-            rng.permuted(tokens[:, :first], axis=1, out=tokens[:, :first])
+        tokens[:] = np.arange(self.n) < rng.integers(self.numbers, size=(batch, 1))
+        rng.permuted(tokens, axis=1, out=tokens)
         return Batch(tokens, tokens.sum(axis=1) % self.m)
 
 
@@ -300,8 +289,7 @@ class Permutation(Product):
     p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1,
     0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
 
-    Drawn: n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
-    chain is that of the products.
+    Drawn: n >= 8 permutations, independent and uniform; the chain is that of the products.
 
     Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
     what single tokens say, tells anything: neither a table of any place nor a regression on counts.
@@ -309,10 +297,8 @@ class Permutation(Product):
     that tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in
     S_3.) It is state tracking of a smaller group, not a way around it, and no sampler over all of
     S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the sizes below begin with k =
-    4. (Of fewer than 8 tokens a look at the last three is much of the prompt, and comparing all of
-    them with the last one tells more than chance: for k = 3 by 0.05 where n = 3, 0.0002 where n =
-    7. Where k = 2 the parity is all there is: the answer is whether id 1 occurs an odd number of
-    times.)
+    4. (Of fewer than 8 tokens a look at the last three is much of the prompt. Where k = 2 the
+    parity is all there is: the answer is whether id 1 occurs an odd number of times.)
 
     Every shift keeps p_1 uniform and with it the answer.
 
@@ -355,22 +341,11 @@ class Permutation(Product):
 
     def level(self, probe: str) -> Fraction:
         """Parities tell the sign, and no more: of the groups that S_k has as an image only this
-        one commutes. Else chance, but for k = 2, where the answer is whether id 1 occurs an odd
-        number of times.
-
-        Counts: guessing by whether id 1 occurs more than m times is right in 2^(n-1) +- binom(n-1,
-        m) of the 2^n prompts, and the middle m is best. The nearest key tells the last token or
-        that all n are equal: right in 2 + 2^(n-1) for even n, where both of these have answer 0,
-        else in 1 + 2^(n-1).
+        one commutes. Where k = 2 they and counts are all there is.
         """
-        if probe == "parities":
-            return Fraction(2, self.answers)
-        if self.k > 2 or probe not in ("counts", "nearest key"):
-            return self.chance
-        # binom(n-1, m)/2^n falls with n, so that this is no less than the level
-        n = min(self.n, _LEVELLED)
-        gain = comb(n - 1, (n - 1) // 2) if probe == "counts" else 2 - n % 2
-        return Fraction((1 << (n - 1)) + gain, 1 << n)
+        if self.k == 2 and probe in ("counts", "nearest key", "parities"):
+            return Fraction(1)
+        return Fraction(2, self.answers) if probe == "parities" else self.chance
 
     def _moves(self) -> Tokens:
         identity = np.tile(np.arange(self.k), (self.k - 1, 1))
@@ -400,8 +375,7 @@ class Group(Product):
     j to g_n(...g_2(g_1(j))...). In A5, of 60 elements, ids 1 and 3 are (0, 1, 3, 4, 2) and (0, 2,
     1, 4, 3); their product is (0, 2, 4, 3, 1), id 5.
 
-    Drawn: n >= 2 elements of A3, A4, A5, A6 or of Cm with 2 <= m <= 720, independent and uniform,
-    drawn for n >= 8; the chain is that of the products.
+    Drawn: n >= 8 elements, independent and uniform; the chain is that of the products.
 
     Any n - 1 of the tokens leave the product uniform: no table of any place tells anything. In a
     cyclic group the order does not matter, so the answer is a function of the counts of all

@@ -23,7 +23,7 @@ def instances(task: Copying) -> Iterable[Prompt]:
 
 CASE = Case(
     kind=Copying,
-    examples=[Copying(n=6, V=3), Copying(n=9, V=4), Copying(n=6, V=5, shift="full")],
+    examples=[Copying(n=6, V=3), Copying(n=9, V=4)],
     tiny=[Copying(n=n, V=V) for n, V in ((2, 2), (3, 2), (2, 3))],
     by_hand=copied,
     instances=instances,

@@ -6,16 +6,13 @@ from support.task_cases import Case
 CASE = Case(
     kind=Counting,
     examples=[
-        *(Counting(n=1), Counting(n=6), Counting(n=6, shift="independent")),
+        *(Counting(n=1), Counting(n=6)),
         *(
             Counting(n=1, V=2, form="queried"),
             Counting(n=9, V=2, form="queried"),
             Counting(n=9, V=3, form="queried"),
         ),
-        *(
-            Counting(n=20, V=90, form="queried"),
-            Counting(n=8, V=5, form="queried", shift="independent"),
-        ),
+        Counting(n=20, V=90, form="queried"),
     ],
     tiny=[
         *(Counting(n=n) for n in range(1, 11)),
@@ -36,6 +33,5 @@ CASE = Case(
         ("counting:n=4,form=queried", "size V is missing"),
         ("counting:n=4,V=1,form=queried", "V is 1; it must be an integer from 2"),
         ("counting:n=4,form=one", "Did you mean 'ones'"),
-        ("counting:n=100000,shift=independent", "counting with shift=independent: n is 100000"),
     ],
 )

@@ -10,8 +10,6 @@ CASE = Case(
         Equality(n=6),
         Equality(n=8),
         Equality(n=17),
-        Equality(n=1, shift="apart"),
-        Equality(n=6, shift="apart"),
     ],
     tiny=[Equality(n=n) for n in range(1, 6)],
     by_hand=lambda task, prompt: int(prompt[: task.n] == prompt[task.n :]),
@@ -19,6 +17,5 @@ CASE = Case(
     bad=[
         ("equality:n=0", "n is 0"),
         ("equality", "size n is missing"),
-        ("equality:n=3,shift=x", "unknown shift of equality 'x'"),
     ],
 )

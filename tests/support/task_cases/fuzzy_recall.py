@@ -51,8 +51,8 @@ def instances(task: FuzzyRecall) -> Iterable[Prompt]:
                     yield front + asked + (task.V + task.K,) * blanks
 
 
-def sized(n: int, K: int, V: int, a: int, b: int, shift: str = "none") -> FuzzyRecall:
-    return FuzzyRecall(n=n, K=K, V=V, a=a, b=b, shift=shift)
+def sized(n: int, K: int, V: int, a: int, b: int) -> FuzzyRecall:
+    return FuzzyRecall(n=n, K=K, V=V, a=a, b=b)
 
 
 CASE = Case(
@@ -61,7 +61,7 @@ CASE = Case(
         sized(6, 2, 3, 2, 2),
         sized(9, 2, 2, 3, 1),
         sized(4, 5, 3, 1, 4),
-        sized(5, 4, 3, 2, 3, "long"),
+        sized(5, 4, 3, 2, 3),
     ],
     tiny=[sized(2, 2, 2, 1, 1), sized(2, 2, 2, 2, 1), sized(2, 2, 2, 1, 2)],
     by_hand=recalled,

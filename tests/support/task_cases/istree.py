@@ -20,8 +20,6 @@ CASE = Case(
         IsTree(n=64),
         IsTree(n=69),
         IsTree(n=80),
-        IsTree(n=9, shift="recursive"),
-        IsTree(n=12, shift="local"),
     ],
     tiny=[IsTree(n=3), IsTree(n=4)],
     by_hand=tree,
@@ -30,6 +28,5 @@ CASE = Case(
         ("istree", "size n is missing"),
         ("istree:n=2", "n is 2; it must be an integer from 64"),
         ("istree:n=8,m=7", "unknown size 'm'"),
-        ("istree:n=8,shift=chains", "unknown shift of istree"),
     ],
 )

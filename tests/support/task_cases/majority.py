@@ -14,7 +14,6 @@ CASE = Case(
             Majority(n=10, k=4),
             Majority(n=5, k=5),
         ),
-        *(Majority(n=9, shift="clear"), Majority(n=12, k=5, shift="clear")),
     ],
     tiny=[
         *(Majority(n=n) for n in range(3, 12)),
@@ -31,6 +30,5 @@ CASE = Case(
         ("majority:n=2", "n is 2; it must be an integer from 3"),
         ("majority:n=9,k=1", "k is 1; it must be an integer from 2"),
         ("majority:n=9,k=10", "k is 10; it must be an integer from 2 to 9"),
-        ("majority:n=9,shift=clean", "Did you mean 'clear'"),
     ],
 )

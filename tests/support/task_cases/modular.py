@@ -5,7 +5,7 @@ from support.task_cases import Case
 
 CASE = Case(
     kind=Modular,
-    examples=[Modular(n=9, m=3), Modular(n=12, m=5), Modular(n=12, m=4, shift="independent")],
+    examples=[Modular(n=9, m=3), Modular(n=12, m=5)],
     tiny=[Modular(n=n, m=m) for n, m in ((2, 2), (4, 2), (4, 3), (6, 5))],
     by_hand=lambda task, prompt: prompt.count(1) % task.m,
     ranges=lambda task: [2] * task.n,

@@ -29,22 +29,19 @@ def instances(task: QSA) -> Iterator[Prompt]:
 CASE = Case(
     kind=QSA,
     examples=[
-        *(
-            QSA(n=4, q=2, V=2),
-            QSA(n=6, q=2, V=3),
-            QSA(n=9, q=2, V=4, sets=3),
-            QSA(n=25, q=4, V=6, sets=1),
-        ),
-        *(QSA(n=6, q=3, V=5, shift="zipf"), QSA(n=7, q=7, V=12, sets=2, shift="local")),
+        QSA(n=4, q=2, V=2),
+        QSA(n=6, q=2, V=3),
+        QSA(n=9, q=2, V=4, sets=3),
+        QSA(n=25, q=4, V=6, sets=1),
     ],
     tiny=[
         QSA(n=4, q=2, V=2, sets=1),
         *(
-            QSA(n=n, q=q, V=V, sets=1, shift="local")
+            QSA(n=n, q=q, V=V, sets=1)
             for n, q, V in ((3, 2, 2), (3, 2, 3), (3, 2, 4), (4, 2, 4), (4, 3, 3), (4, 3, 2))
         ),
-        *(QSA(n=n, q=n, V=V, sets=1, shift="local") for n, V in ((2, 3), (3, 2), (3, 4))),
-        QSA(n=3, q=2, V=2, shift="local"),
+        *(QSA(n=n, q=n, V=V, sets=1) for n, V in ((2, 3), (3, 2), (3, 4))),
+        QSA(n=3, q=2, V=2),
     ],
     by_hand=sums,
     instances=instances,
@@ -55,10 +52,6 @@ CASE = Case(
         ("qsa:n=1,q=3,V=2", "n is 1; it must be an integer from 6"),
         ("qsa:n=8,q=2,V=1", "V is 1"),
         ("qsa:n=8,q=2,V=2,sets=0", "sets is 0"),
-        (
-            "qsa:n=8,q=2,V=2,shift=average",
-            "V is 2; it must be an integer from 3",
-        ),
-        ("qsa:n=8,q=2,V=2,shift=mean", "unknown shift of qsa"),
+        ("qsa:n=8,q=2,V=2,shift=mean", "unknown size 'shift'"),
     ],
 )

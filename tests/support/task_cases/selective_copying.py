@@ -23,7 +23,6 @@ CASE = Case(
     examples=[
         SelectiveCopying(n=4, T=9, V=3),
         SelectiveCopying(n=3, T=12, V=5),
-        SelectiveCopying(n=3, T=12, V=4, shift="early"),
     ],
     tiny=[SelectiveCopying(n=n, T=T, V=V) for n, T, V in ((2, 2, 2), (2, 4, 2), (3, 4, 2))],
     by_hand=copied,

@@ -17,15 +17,7 @@ CASE = Case(
     examples=[
         *(TwoSum(n=5, M=7), TwoSum(n=1, M=3), TwoSum(n=6, M=8)),
         *(TwoSum(n=5, M=9, form="decision"), TwoSum(n=2, M=4, form="decision")),
-        *(
-            TwoSum(n=9, M=20, shift="few"),
-            TwoSum(n=9, M=20, shift="zipf"),
-            TwoSum(n=3, M=3, shift="few"),
-        ),
-        *(
-            TwoSum(n=9, M=21, form="decision", shift="few"),
-            TwoSum(n=9, M=21, form="decision", shift="zipf"),
-        ),
+        *(TwoSum(n=9, M=20), TwoSum(n=3, M=3), TwoSum(n=9, M=21, form="decision")),
     ],
     tiny=[
         *(TwoSum(n=n, M=M) for n in (1, 2, 3) for M in range(3, 9)),
@@ -43,6 +35,5 @@ CASE = Case(
         ("twosum:n=4,M=2", "M is 2"),
         ("twosum:n=1,M=8,form=decision", "n is 1"),
         ("twosum:n=4,M=8,form=decison", "Did you mean 'decision'"),
-        ("twosum:n=4,M=8,shift=fev", "Did you mean 'few'"),
     ],
 )

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import CGram, parse_task
-from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.run import above
-from separatrix.tasks.audits.shortcuts import near_misses
 
 
 def test_the_table_of_the_module() -> None:
@@ -127,22 +122,6 @@ def test_ids_are_dealt_at_random_whether_they_are_few_or_many() -> None:
             assert ((seen - expected) ** 2 / expected).sum() < task.V + 5 * (2 * task.V) ** 0.5
 
 
-@pytest.mark.parametrize(
-    ("shift", "chance"),
-    [("zipf", Fraction(280, 761)), ("few", Fraction(1, 4)), ("local", Fraction(1, 8))],
-)
-def test_shifts(shift: str, chance: Fraction) -> None:
-    """H_8 = 761/280."""
-    task = CGram(n=38, V=8, shift=shift)
-    tokens, targets = task.sample(20_000, np.random.default_rng(3))
-    assert (task.answer(tokens) == targets).all()
-    assert task.chance == chance
-    assert abs(np.bincount(targets).max() / 20_000 - float(chance)) < 5 * (0.25 / 20_000) ** 0.5
-    if shift == "local":
-        asked = (tokens[:, :-3:3] == tokens[:, -2:-1]) & (tokens[:, 1:-3:3] == tokens[:, -1:])
-        assert (asked[:, 9:].sum(axis=1) == 1).all()
-
-
 def test_long_contexts_of_large_vocabularies() -> None:
     """2^30 ids for each of 32 places do not fit into one number; fewer are used."""
     task = CGram(n=33**2 + 32, V=10_000, c=32)
@@ -154,22 +133,3 @@ def test_the_family_ends_where_contexts_run_out() -> None:
     """V = 8, c = 2: four ids a place, 16 contexts, 16 * 3 + 2 tokens and up to two more."""
     family = CGram(n=26, V=8).family()
     assert (family.smallest, family.largest) == (11, 52)
-
-
-def test_near_misses_by_hand() -> None:
-    """The last two are 2 6: the latest ones with a 6 are 3 6, before 1; with a 2 they are 2 2,
-    before 6. Asked for was 2 6, before 4.
-    """
-    row = np.array([[2, 5, 7, 2, 6, 4, 3, 6, 1, 0, 2, 2, 6]])
-    assert near_misses(CGram(n=13, V=8), row).tolist() == [[1, 1, 6, 6]]
-
-
-def test_near_misses_are_a_level() -> None:
-    """n = 26, V = 8, c = 2: eight entries, three of which share either token with the one asked
-    for, and all followers differ: one in four.
-    """
-    task = CGram(n=26, V=8, c=2)
-    assert task.level("near misses") == Fraction(1, 4)
-    found = audit(task, fitted=1000, tested=1000)["near misses"]
-    assert found.verdict == "within", found
-    assert above(found.right, found.judged, task.chance) > 3

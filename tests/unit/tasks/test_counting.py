@@ -12,9 +12,8 @@ from math import comb
 
 import numpy as np
 import pytest
-from support.each import each
 
-from separatrix.tasks import Counting, counting, parse_task
+from separatrix.tasks import Counting
 
 Law = dict[tuple[int, ...], Fraction]
 
@@ -111,74 +110,8 @@ def behind_nearest(prompt: tuple[int, ...]) -> int:
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_levels_by_brute_force(task: Counting) -> None:
-    """A place, the last tokens (three of ones; two with a query, since a linear probe cannot
-    compare three) and the nearest key, in fractions.
-    """
-    width = 3 if task.form == "ones" else 2
-    assert task.level("last tokens") == best_guess(task, lambda prompt: prompt[-width:])
+    """A place and the nearest key, in fractions."""
     if task.length > 1:
         assert task.level("position") == best_guess(task, lambda prompt: prompt[0])
     assert task.level("nearest key") == best_guess(task, behind_nearest)
     assert task.level("constant") == task.chance
-
-
-@pytest.mark.parametrize("task", TASKS, ids=str)
-def test_the_level_of_counts_is_the_best_guess_from_all_of_them(task: Counting) -> None:
-    """In fractions, from how often each symbol occurs in the whole prompt, the last token
-    included. Ones: the answer itself.
-    """
-    assert task.level("counts") == best_guess(
-        task, lambda prompt: tuple(map(prompt.count, range(task.V)))
-    )
-    assert task.form == "queried" or task.level("counts") == 1
-
-
-def alike(total: int, parts: int) -> Fraction:
-    """`most_alike` by all ways to share."""
-    ways = [d for d in itertools.product(range(total + 1), repeat=parts) if sum(d) == total]
-    return Fraction(sum(max(d.count(v) for v in d if v) for d in ways), len(ways))
-
-
-@pytest.mark.parametrize(("total", "parts"), [(1, 1), (2, 2), (7, 3), (8, 4), (6, 5), (4, 6)])
-def test_bounds_of_equal_parts(total: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exact where it says so; the union bounds are no less."""
-    exact = alike(total, parts)
-    assert counting.most_alike.__wrapped__(total, parts) == exact
-    monkeypatch.setattr(counting, "_EXACT", 0)
-    assert exact <= counting.most_alike.__wrapped__(total, parts) <= 2 * exact
-
-
-def test_levels_of_long_prompts_take_no_time() -> None:
-    task = Counting(n=10**12, V=10**9, form="queried")
-    assert task.chance == Fraction(task.symbols - 1, 10**12 + task.symbols - 1)
-    assert task.level("counts") == 1
-
-
-@each("n, V, form", [(1, 2, "ones"), (7, 2, "ones"), (6, 3, "queried"), (4, 9, "queried")])
-def test_chance_of_independent_tokens(n: int, V: int, form: str) -> None:
-    """The most likely number of successes among n of probability 1/V."""
-    likely = max(Fraction(comb(n, c) * (V - 1) ** (n - c), V**n) for c in range(n + 1))
-    assert parse_task(f"counting:n={n},V={V},form={form},shift=independent").chance == likely
-
-
-@each("text", ["n=8", "n=8,V=4,form=queried"])
-def test_independent_tokens_are_counted_as_the_oracle_does(text: str) -> None:
-    task = parse_task(f"counting:{text},shift=independent")
-    drawn = task.sample(50, np.random.default_rng(0))
-    assert task.answer(drawn.tokens).tolist() == drawn.targets.tolist()
-
-
-def test_what_independent_prompts_ask_for() -> None:
-    """Of queried ones any symbol, uniform and apart from the others; else how many are 1."""
-    task = parse_task("counting:n=8,V=4,form=queried,shift=independent")
-    tokens, targets = task.sample(4000, np.random.default_rng(0))
-    assert tokens.shape == (4000, 9)
-    # each share within five standard errors of 1/4
-    error = 5 * (3 / 16 / 4000) ** 0.5
-    assert np.abs(np.bincount(tokens[:, -1]) / 4000 - 1 / 4).max() < error
-    assert np.abs(np.bincount(tokens[:, 0]) / 4000 - 1 / 4).max() < error
-    # n p and n p (1 - p) of the number of successes
-    assert abs(targets.mean() - 2) < 5 * (1.5 / 4000) ** 0.5
-    bits = parse_task("counting:n=8,shift=independent").sample(50, np.random.default_rng(0))
-    assert bits.tokens.shape == (50, 8)
-    assert bits.tokens.sum(1).tolist() == bits.targets.tolist()

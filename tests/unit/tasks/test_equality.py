@@ -159,25 +159,6 @@ def test_one_bit_each() -> None:
     assert len(set(map(tuple, tokens.tolist()))) == 4
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_strings_far_apart_are_uniform_with_the_same_ones(n: int) -> None:
-    """shift=apart: chi-square of v given u over all strings with as many ones, but u itself;
-    below freedom + 5 sigma.
-    """
-    tokens, targets = Equality(n=n, shift="apart").sample(40_000, np.random.default_rng(7))
-    assert (Equality(n=n).answer(tokens) == targets).all()
-    drawn = Counter(map(tuple, tokens[targets == 0].tolist()))
-    strings = [u for u in itertools.product((0, 1), repeat=n) if len(set(u)) == 2]
-    expected = {u: [v for v in strings if sum(v) == sum(u) and v != u] for u in strings}
-    mean = sum(drawn.values()) / len(strings)
-    assert set(drawn) <= {(*u, *v) for u, vs in expected.items() for v in vs}
-    cells = [(drawn[*u, *v], mean / len(vs)) for u, vs in expected.items() for v in vs]
-    assert (
-        sum((seen - often) ** 2 / often for seen, often in cells)
-        < len(cells) + 5 * (2 * len(cells)) ** 0.5
-    )
-
-
 def test_the_level_of_one_bit_each() -> None:
     """Two tokens are the whole prompt."""
     probes = ("constant", "counts", "position", "last tokens", "nearest key")

@@ -63,14 +63,12 @@ def test_shifts_by_hand(shift: str, chance: Fraction) -> None:
 
 
 def test_levels_by_hand() -> None:
-    """Two entries of two values: any one of them is right in 3/4, and so is the more frequent
-    one.
-    """
+    """Two entries of two values: any one of them is right in 3/4; of counts there is a bound."""
     levels = {
         probe: Eva(n=2, V=2).level(probe)
         for probe in ("constant", "counts", "position", "last tokens", "nearest key")
     }
-    assert levels == {"constant": Fraction(1, 2)} | dict.fromkeys(
-        ("counts", "position", "last tokens", "nearest key"), Fraction(3, 4)
+    assert levels == {"constant": Fraction(1, 2), "counts": 1} | dict.fromkeys(
+        ("position", "last tokens", "nearest key"), Fraction(3, 4)
     )
     assert Eva(n=6, V=6).level("position") == Fraction(11, 36)

@@ -5,7 +5,6 @@ docstring states, why no count is given.
 from __future__ import annotations
 
 import itertools
-from fractions import Fraction
 from math import comb
 
 import networkx
@@ -15,7 +14,6 @@ from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import Neighbour
-from separatrix.tasks.neighbour import _first_by_bits
 
 
 def test_answers_by_hand() -> None:
@@ -130,25 +128,6 @@ def test_the_lowest_bits_are_no_key() -> None:
     right = (label == answers)[found.any(1)].sum() / 2000
     whole = (6 / 15 + 6 / 15 * 5 / 14) / 2
     assert right < whole + (1 - whole) / 8 + 4.5 * (0.25 / 2000) ** 0.5
-
-
-@pytest.mark.parametrize(("n", "d", "r"), [(2, 5, 2), (3, 5, 1), (3, 6, 2), (4, 4, 1)])
-def test_the_level_of_bits_by_brute_force(n: int, d: int, r: int) -> None:
-    """All patterns of flips, and all n - 1 independent differences with more than r ones."""
-    others = [x for x in range(2**d) if x.bit_count() > r]
-    flips = [y for y in range(2**d) if y.bit_count() == r]
-    right = sum(
-        all(x > y for x in rest) for y in flips for rest in itertools.product(others, repeat=n - 1)
-    )
-    assert _first_by_bits(n, d, r) == Fraction(right, len(flips) * len(others) ** (n - 1))
-
-
-def test_a_level_beyond_counting_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = _first_by_bits(16, 12, 4)
-    monkeypatch.setattr("separatrix.tasks.neighbour._PATTERNS", 0)
-    _first_by_bits.cache_clear()
-    assert exact < _first_by_bits(16, 12, 4) < exact + Fraction(1, 10)
-    _first_by_bits.cache_clear()
 
 
 @pytest.mark.parametrize("task", [*DRAWN[:2], DRAWN[3]], ids=str)

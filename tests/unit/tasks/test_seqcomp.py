@@ -290,8 +290,8 @@ def behind_nearest(prompt: tuple[int, ...]) -> int:
 
 @pytest.mark.parametrize("task", [*CASES["seqcomp"].tiny, *CASES["seqcomp-forward"].tiny], ids=str)
 def test_levels_by_trying_every_instance(task: SeqComp | SeqCompForward) -> None:
-    """The best any table can do that sees what a probe sees: equal to the level, or below it for
-    counts and nearest keys.
+    """The best any table can do that sees what a probe sees: equal to the level, or below it where
+    that is a bound.
     """
     prompts = CASES[task.name].all_instances(task)
     right = task.answer(np.array(prompts)).tolist()
@@ -306,6 +306,6 @@ def test_levels_by_trying_every_instance(task: SeqComp | SeqCompForward) -> None
     assert max(
         best(lambda prompt, place=place: prompt[place]) for place in range(task.length - 1)
     ) == task.level("position")
-    assert best(lambda prompt: prompt[-3:]) == task.level("last tokens")
+    assert best(lambda prompt: prompt[-3:]) <= task.level("last tokens")
     assert best(lambda prompt: tuple(sorted(prompt))) <= task.level("counts")
     assert best(behind_nearest) <= task.level("nearest key")

@@ -5,7 +5,7 @@ its docstring is what readers are told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 from operator import itemgetter
 from statistics import mode
 from typing import TYPE_CHECKING, Any
@@ -119,21 +119,6 @@ def likeness(task: tasks.Neighbour, tokens: Tokens) -> Tokens:
 
 
 @one_by_one
-def first_writes(task: tasks.Recall, tokens: Tokens) -> Tokens:
-    """The values written first and second beside the key asked for, and both together."""
-    values, keys, query = task.read(tokens)
-    found = keys == query[:, None]
-    rows = np.arange(len(tokens))
-    first = found.argmax(axis=1)
-    later = found.copy()
-    later[rows, first] = False
-    second = np.where(later.any(axis=1), later.argmax(axis=1), first)
-    met = found.any(axis=1)
-    one, two = (np.where(met, values[rows, place], _NONE) for place in (first, second))
-    return np.column_stack((one, two, one * (task.V + 1) + two))
-
-
-@one_by_one
 def most_writes(task: tasks.Recall, tokens: Tokens) -> Tokens:
     """The value written most often beside the key asked for, the first of several."""
     values, keys, query = task.read(tokens)
@@ -166,21 +151,6 @@ def walks(task: tasks.KHop, tokens: Tokens) -> Tokens:
     for _ in range(task.k):
         reached = reached @ steps
     return reached.argmax(axis=2)
-
-
-@one_by_one
-def near_misses(task: tasks.CGram, tokens: Tokens) -> Tokens:
-    """What follows the latest context that has all tokens but one of those asked for."""
-    c = task.c
-    windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], c, axis=1)
-    same = windows == tokens[:, None, -c:]
-    behind = tokens[:, c:]
-    columns = []
-    for place in range(c):
-        others = np.delete(same, place, axis=2).all(axis=2)
-        for found in (others, others & ~same[:, :, place]):
-            columns.append(_latest(found, behind))
-    return np.column_stack(columns)
 
 
 @one_by_one
@@ -401,27 +371,48 @@ def _sums(often: Tokens, number: int, wanted: Tokens) -> Tokens:
 
 @together
 def products(task: tasks.Dyck, tokens: Tokens) -> Tokens:
-    """Two to five brackets in a row that open x..y, less y..x, weighed by place, times the same of
-    brackets that close.
+    """Two to five brackets in a row that open x..y, less y..x, times the same of brackets that
+    close: weighed by place, of all and depth by depth, or its cube; and by which stands first.
     """
     opens = tokens < task.k
     kind = tokens % task.k
+    level = _levels(opens)
+    depths = task.D + 2
+    # brackets of one depth side by side, in their order
+    order = np.argsort(level, axis=1, kind="stable")
+    cells = np.take_along_axis(level, order, 1) + depths * np.arange(len(tokens))[:, None]
+    place = 2 * order - tokens.shape[1] + 1
+
+    def by_depth(weights: Floats) -> Floats:
+        sums = np.bincount(cells.ravel(), weights.ravel(), minlength=depths * len(tokens))
+        return sums.reshape(-1, depths).astype(float)
+
     columns = []
     for length in range(2, 6):
         among = np.lib.stride_tricks.sliding_window_view(opens, length, axis=1)
         runs = among.all(axis=2), ~among.any(axis=2)
-        first, last = kind[:, : 1 - length], kind[:, length - 1 :]
-        place = 2 * np.arange(first.shape[1]) - first.shape[1] + 1
-        for weight in (place, np.sign(place)):
-            total = np.zeros(len(tokens), np.int64)
-            for x in range(task.k):
-                for y in range(x + 1, task.k):
-                    way = ((first == x) & (last == y)).astype(np.int64)
-                    way -= (first == y) & (last == x)
-                    one, other = (np.where(run, way, 0) @ weight for run in runs)
-                    total += one * other
-            columns.append(total)
-    return np.column_stack(columns)
+        # each at the deepest bracket of its run
+        ends = slice(length - 1, None), slice(1 - length)
+        first, last = kind[:, ends[1]], kind[:, ends[0]]
+        total = np.zeros((4, len(tokens)))
+        for x, y in combinations(range(task.k), 2):
+            way = 1.0 * ((first == x) & (last == y)) - ((first == y) & (last == x))
+            held = np.zeros((2, *tokens.shape))
+            for at, (run, end) in enumerate(zip(runs, ends, strict=True)):
+                held[at, :, end] = np.where(run, way, 0)
+            one, other = (np.take_along_axis(each, order, 1) for each in held)
+            opened, closed = by_depth(one * place), by_depth(other * place)
+            total[:2] += opened.sum(1) * closed.sum(1), (opened * closed).sum(1)
+            total[3] += (one * place**3).sum(1) * (other * place**3).sum(1)
+            shallower = by_depth(one).cumsum(axis=1) - by_depth(one)
+            total[2] += (one.cumsum(axis=1) * other).sum(1) - (shallower * by_depth(other)).sum(1)
+        columns += [*total]
+    return np.column_stack(columns).astype(np.int64)
+
+
+def _levels(opens: Bools) -> Tokens:
+    """How deep each bracket stands: as many brackets are open within a pair."""
+    return np.cumsum(np.where(opens, 1, -1), axis=1) + ~opens
 
 
 @together
@@ -439,7 +430,7 @@ def counters(task: tasks.Dyck, tokens: Tokens) -> Tokens:
     ]
     # of a pair one bracket stands at an even place, one at an odd; both begin and end one depth
     side = np.arange(tokens.shape[1]) % 2 ^ (step < 0)
-    level = np.where(step > 0, depth, depth + 1)
+    level = _levels(step > 0)
     unlike = np.zeros((2, len(tokens)), np.int64)
     of_kinds = []
     for kind in range(task.k):

@@ -261,6 +261,10 @@ class Described(ABC):
     """
     shortcuts: ClassVar[tuple[str, ...]] = ()
     """What else the audit tries on it, of `audits.shortcuts`."""
+    measured: ClassVar[tuple[str, ...]] = ()
+    """Probes and shortcuts whose level is what they were measured to reach, where they were; of
+    other sizes `level` has a bound for probes, 1 where nobody derived one.
+    """
     grid: ClassVar[tuple[str, ...]] = ()
     """Sizes from easy to hard, as in a task text without its name: at least three, the first
     three small enough to audit in seconds.

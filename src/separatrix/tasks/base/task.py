@@ -226,7 +226,7 @@ class Task(Described):
 
         More than chance is stated only where no sampler could avoid it; `words.drawn` says why.
         """
-        return self.chance
+        return Fraction(1) if probe in self.measured else self.chance
 
     def prompts(self) -> Count:
         """At most so many different prompts there are; exact where every token may be any id."""

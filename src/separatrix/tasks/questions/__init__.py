@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.tasks.questions.base import Questions as Questions
 from separatrix.tasks.questions.lookups import Arguments, Keys, Starts, Sums
-from separatrix.tasks.questions.places import Counted, Hops, Prefixes
+from separatrix.tasks.questions.places import Hops, Prefixes
 
 # A kind of task that takes several questions is a class here and one of these lines.
 QUESTIONS: dict[str, type[Questions]] = {
@@ -14,7 +14,6 @@ QUESTIONS: dict[str, type[Questions]] = {
     "khop": Hops,
     "twosum": Sums,
     "parity": Prefixes,
-    "modular": Counted,
     "permutation": Prefixes,
     "group": Prefixes,
 }
@@ -34,7 +33,6 @@ ASKED: dict[str, tuple[str, ...]] = {
     "khop": ("n=64,V=8,k=4,queries=all", "n=96,V=8,k=8,queries=16"),
     "twosum": ("n=32,M=1031,queries=8", "n=32,M=4099,queries=all"),
     "parity": ("n=32,queries=16", "n=64,queries=all"),
-    "modular": ("n=48,m=3,queries=16", "n=64,m=5,queries=all"),
     "permutation": ("n=24,k=4,queries=16", "n=32,k=5,queries=all"),
     "group": ("n=24,G=A5,queries=16", "n=32,G=C5,queries=all"),
 }

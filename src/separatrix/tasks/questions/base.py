@@ -36,6 +36,7 @@ class Questions(Around):
         # messages, words of theorems and texts name the task that is asked
         for name in ("name", "source", "title", "shortcuts", "shifts", "shift"):
             object.__setattr__(self, name, getattr(self.task, name))
+        object.__setattr__(self, "measured", (*type(self).measured, *self.task.measured))
         object.__setattr__(self, "usage", f"{self.task.usage}; {self.own_usage}")
         most = self.most
         if self.queries != ALL and (type(self.queries) is not int or not 1 <= self.queries <= most):

@@ -9,8 +9,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import require
 from separatrix.tasks.base.layout import Facts, Layout, TwoRuns
-from separatrix.tasks.base.levels import share_of_the_mode
-from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Tokens
+from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
 from separatrix.tasks.drawing.distinct import (
     avoiding,
     distinct,
@@ -22,7 +21,7 @@ from separatrix.tasks.drawing.distinct import (
 from separatrix.tasks.lookups import Eva
 from separatrix.tasks.questions.base import TWICE, Lookups, Questions
 from separatrix.tasks.recall import PROMISED, Recall
-from separatrix.tasks.seqcomp import PERMUTATIONS, SeqComp
+from separatrix.tasks.seqcomp import SeqComp
 from separatrix.tasks.sums import TwoSum, alike, hidden
 
 _LISTED = 1024
@@ -97,10 +96,8 @@ class Keys(Lookups):
     answer asks for a uniform key, and what was asked before says nothing about it.
 
     form=independent: levels are those of one question. form=present: the answer cannot be drawn
-    first, since all values may be asked for. With V <= n every value stands there once, and r = n -
-    V more are uniform: naming the most frequent is right with probability (1 + E[mode of r uniform
-    values])/n, naming any one of them with E[sum of squared multiplicities]/n^2. With V > n, when
-    values differ, an entry named is right with probability 1/n.
+    first, since all values may be asked for. With V <= n every value stands there once, and n - V
+    more are uniform, so that some stand more often than others.
 
     A model may forget what was asked. It answers none the better for it: the facts were read
     before, and the order of questions does not depend on them.
@@ -109,6 +106,8 @@ class Keys(Lookups):
 
     From: [Aro24], whose mqar spreads its questions amid filler
     """
+
+    measured = ("counts", "position", "last tokens", "nearest key")
 
     task: Recall
 
@@ -128,29 +127,9 @@ class Keys(Lookups):
         return lookup_chance(self.task.V, self.shift)
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` has it. With P the probability that two keys have one value, the answer
-        is that behind the nearest key with probability P, each other value with (1 - P)/(V - 1).
-        Only the smallest key, one of n, may have a value for its nearest.
-        """
-        n = self.task.n
-        V = self.task.V
         if self.task.form == "independent":
             return self.task.level(probe)
-        if probe == "constant":
-            return self.chance
-        if n < V:
-            one = Fraction(1, n)
-            return one if probe != "nearest key" else one * one + (1 - one) / (V - 1)
-        more = n - V
-        squares = Fraction(V * (V + 2 * more) + more * (V - 1) + more * more, V * n * n)
-        alike = (squares - Fraction(1, n)) * Fraction(n, n - 1)
-        match probe:
-            case "counts":
-                return (1 + (more * share_of_the_mode(more, V) if more else 0)) * Fraction(1, n)
-            case "nearest key":
-                return max(alike, (1 - alike) / (V - 1))
-            case _:
-                return squares
+        return self.chance if probe == "constant" else Fraction(1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         n = self.task.n
@@ -175,8 +154,8 @@ class Sums(Lookups):
                                     target     .   .   .   1   0
 
     Behind the n values stand different values q: k of them with queries=k, n with queries=all. Each
-    is answered 1 when some x_j + q = 0 mod M; the other questions do not count. Taken by form=query
-    without a shift.
+    is answered 1 when some x_j + q = 0 mod M; the other questions do not count. form=query takes
+    them.
 
     Drawn: As for one question, k times over: k pairs of values that are equal modulo D (of the
     task) and of 2k different classes, either of a pair as likely the one as the other; the
@@ -196,11 +175,8 @@ class Sums(Lookups):
     task: TwoSum
 
     def __post_init__(self) -> None:
-        if self.task.form != "query" or self.task.shift != PLAIN:
-            raise self.task.refused(
-                "queries= asks for values behind the others, drawn without a shift; take"
-                " form=query and leave the shift out"
-            )
+        if self.task.form != "query":
+            raise self.task.refused("queries= asks for values behind the others; take form=query")
         super().__post_init__()
         least = 4 * (self.number - 1) + 3 + 2 * hidden(self.task.M)
         if least > self.task.M:
@@ -268,17 +244,15 @@ class Starts(Questions):
     chance and levels are those of one question.
 
     stages=1: half of the answers are i_1, uniform on [m] unless the functions are Zipf-distributed.
-    So a constant guess below m is right with probability (1/m + 1/N)/2, and levels are the mean of
-    those of i_L and of i_1: of uniform functions counts may name the most frequent value of z_1, a
-    place or what stands behind a nearest key one of its entries. At the first z_0 the last tokens
-    hold two entries of z_1 and the place asked for: 2/m + (1 - 2/m)/m there (of permutations 3/m),
-    1/m later.
+    So a constant guess below m is right with probability (1/m + 1/N)/2, and shortcuts to i_1 count
+    for half.
 
     Counted: Those of the task: what is asked for first is any entry of z_L.
 
     From: seqcomp; intermediate answers are what makes it trainable at small sizes [here]
     """
 
+    measured = Keys.measured
     own = ("queries", "split", "stages")
     own_usage = "queries=all|k, split=0|1, stages=0|1"
 
@@ -333,25 +307,9 @@ class Starts(Questions):
         return (self.task.law(1)[0][1] + last) / 2 if self.stages else last
 
     def level(self, probe: str) -> Fraction:
-        """That of one question; with stages as `words.drawn` has it."""
-        last = self.task.level(probe)
-        if self.stages and probe != "constant":
-            return max(self.chance, (last + self._level_of_first(probe)) / 2)
-        return max(self.chance, last)
-
-    def _level_of_first(self, probe: str) -> Fraction:
-        m = self.task.m
-        chance = Fraction(1, m)
-        different = self.task.values == PERMUTATIONS
-        if probe == "last tokens":
-            # the two entries in sight are asked for, or ruled out where values differ
-            seen = Fraction(3, m) if different else Fraction(2, m) + Fraction(m - 2, m * m)
-            return (min(Fraction(1), seen) + (self.number - 1) * chance) / self.number
-        if different:
-            return 2 * chance if probe == "nearest key" else chance
-        if probe == "counts":
-            return share_of_the_mode(m, m)
-        return chance + (1 - chance) / m
+        if self.stages:
+            return self.chance if probe == "constant" else Fraction(1)
+        return max(self.chance, self.task.level(probe))
 
     def facts(self) -> Facts | None:
         """Those of the task, which i_1 does not ask for."""

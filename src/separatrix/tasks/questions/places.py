@@ -10,7 +10,7 @@ from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
 from separatrix.tasks.khop import KHop
 from separatrix.tasks.questions.base import ALL, Questions
-from separatrix.tasks.tracking import Group, Modular, Parity, Permutation
+from separatrix.tasks.tracking import Group, Parity, Permutation
 
 
 class Hops(Questions):
@@ -36,17 +36,16 @@ class Hops(Questions):
     either has at most u = 1/V + 1/(V (V-2)), since any but two letters may be first in it.
 
     A single place may reach 2/V. Counts tell what stands in the newest block, which is the newer
-    one of the last hop with probability V^(1-k): u + V^-k. The last three tokens and what stands
-    behind a nearest key show the block before it as well, (k - 1) V^(2-k) at most: u + (k - 1)
-    V^(1-k), and for k <= 2 rather 2/V. The last tokens may lie in the block that the last hop looks
-    into, after 2 of V places and with probability V^(1-k): 2/V^k more. With k = 1 a nearest key
-    stands in that block, for which another 2/V is stated. Of walks along pairs of any age the level
-    is what was measured.
+    one of the last hop with probability V^(1-k). The last three tokens and what stands behind a
+    nearest key show the block before it as well, or stand in the block that the last hop looks
+    into.
 
     Counted: Those of the task: the answer after the last token is asked for.
 
     From: [San24], arXiv 2402.09268, who ask at every place
     """
+
+    measured = ("counts", "last tokens", "nearest key")
 
     task: KHop
 
@@ -67,21 +66,7 @@ class Hops(Questions):
         return f"asked after each of the last {self.number:,} tokens, for what stands up to it"
 
     def level(self, probe: str) -> Fraction:
-        V = self.task.V
-        k = self.task.k
-        unseen = Fraction(1, V) + Fraction(1, V * (V - 2))
-        two = Fraction(2, V)
-        match probe:
-            case "constant":
-                return self.chance
-            case "counts":
-                return min(two, unseen + Fraction(1, V**k))
-            case "last tokens" | "nearest key":
-                shown = unseen + Fraction((k - 1) * V, V**k) if k > 2 else two
-                more = Fraction(2, V**k) if probe == "last tokens" or k == 1 else Fraction(0)
-                return min(two, shown) + more
-            case _:
-                return two
+        return self.chance if probe == "constant" else Fraction(2, self.task.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         V = self.task.V
@@ -109,8 +94,6 @@ _LAST = 3
 """Tokens that the last tokens are, at most."""
 _LEVELLED = 64
 """Levels fall with the length of a prompt: of longer ones, that of this length."""
-MOST_COUNTED = 4096
-"""Most questions of which the exact chance of modular is summed."""
 
 
 class Prefixes(Questions):
@@ -125,10 +108,7 @@ class Prefixes(Questions):
     The answer due after a token is that of the task for a prompt that ends there. queries=k asks
     after the last k tokens, queries=all after each of the n.
 
-    Drawn: Prompts are those of the task, whose prefixes have uniform answers. Of modular the number
-    of ones is uniform on 0..n, and so it is on 0..t in the first t bits: their answer is 0 with
-    probability ceil((t+1)/m)/(t+1), the most of all. (With shift=independent the number is uniform
-    on 0..m-1 after m - 1 bits, and the bits behind them leave the answer uniform.)
+    Drawn: Prompts are those of the task, whose prefixes have uniform answers.
 
     Chance and levels are those of a uniform one of the answers asked for: the mean over their
     places. The first few are a look at a few tokens and tell nothing of a state: a shortcut may
@@ -141,7 +121,7 @@ class Prefixes(Questions):
     From: the tasks themselves; state tracking is trained so in Grazzi et al., arXiv 2411.12537
     """
 
-    task: Parity | Modular | Group | Permutation
+    task: Parity | Group | Permutation
 
     @property
     def told(self) -> str:
@@ -184,67 +164,8 @@ class Prefixes(Questions):
 
     def _due(self, tokens: Tokens) -> Tokens:
         asked = slice(self.task.n - self.number, None)
-        if isinstance(self.task, Group | Permutation):
-            tracked = self.task.chain(tokens)
+        if isinstance(self.task, Parity):
+            tracked = np.cumsum(tokens, axis=1) % 2
         else:
-            tracked = np.cumsum(tokens, axis=1) % self.task.answers
+            tracked = self.task.chain(tokens)
         return self.targets(len(tokens), asked, tracked[:, asked])
-
-
-class Counted(Prefixes):
-    """Modular counting, whose prefixes have nearly uniform answers."""
-
-    task: Modular
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.number > MOST_COUNTED:
-            raise self.task.refused(
-                f"queries={self.queries} asks {self.number:,} questions; of modular at most"
-                f" {MOST_COUNTED:,} are taken"
-            )
-
-    @property
-    def chance(self) -> Fraction:
-        """Answer 0 is at every place as likely as any."""
-        m = self.task.m
-        if self.task.shift == PLAIN:
-            return _mean([Fraction(-(-(t + 1) // m), t + 1) for t in self._asked])
-        return _mean([Fraction(1, min(m, t + 1)) for t in self._asked])
-
-    def level(self, probe: str) -> Fraction:
-        """Counts are all there is. A probe that sees t of the bits before a place has (t + 1)/(r -
-        t + 1) for the likeliest number among all r at the most, and the numbers rise to it and
-        fall: of one residue 1/m and that together. The nearest key also tells that all r are equal,
-        as 2 of r + 1 are.
-        """
-        if probe in ("constant", "counts"):
-            return Fraction(1) if probe == "counts" else self.chance
-        seen, alike = (_LAST, 0) if probe == "last tokens" else (1, 2 * (probe == "nearest key"))
-        every = [
-            min(
-                Fraction(1),
-                Fraction(1, self.task.m) + Fraction(alike, r + 1) + Fraction(seen + 1, r - seen + 1)
-                if r > seen
-                else Fraction(1),
-            )
-            for r in self._asked
-        ]
-        return max(self.chance, _mean(every))
-
-    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        if self.task.shift != PLAIN:
-            return super().draw(batch, rng)
-        n = self.task.n
-        ones = rng.integers(n + 1, size=(batch, 1))
-        tokens = (np.arange(n) < ones).astype(np.int64)
-        rng.permuted(tokens, axis=1, out=tokens)
-        return Batch(tokens, self._due(tokens))
-
-
-def _mean(values: list[Fraction]) -> Fraction:
-    """The exact mean; halves are added first, so that numbers stay short for long."""
-    whole = len(values)
-    while len(values) > 1:
-        values = [sum(values[at : at + 2], Fraction(0)) for at in range(0, len(values), 2)]
-    return values[0] / whole

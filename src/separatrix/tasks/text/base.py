@@ -106,16 +106,11 @@ class TextTask(Described):
                 f"{self.spec}: '{short(prompt)}' is no prompt: a text, an empty line, a line"
                 f" 'Question: ...' and a line '{cue}'"
             )
-        for part, start in (
-            (told, 0),
-            (question, len(told + parted)),
-            (last, len(prompt) - len(last)),
-        ):
+        for part in (told, question, last):
             if found := _SPACING.search(part):
-                at = start + found.start()
-                before = f" after {prompt[max(0, at - 20) : at]!r}" if at else ""
+                near = part[max(0, found.start() - 20) : found.end()]
                 raise SpecError(
-                    f"{self.spec}: character {at + 1} is {prompt[at]!r}{before}; words stand one"
+                    f"{self.spec}: {near!r} ends in white space that no prompt has; words stand one"
                     " blank apart, all that is told on one line, and nothing follows the last"
                 )
         if last != cue:

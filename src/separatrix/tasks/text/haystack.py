@@ -260,10 +260,9 @@ class Needles(Haystack):
     1), or the one of each of several keys, in the order of the question (queries > 1). The
     candidates are all code words of the text.
 
-    Drawn: keys >= 2, values >= 1, queries >= 1 and at most as many as keys; values or queries is 1.
-    length, in words between white space, the question not counted, from 7 for each needle and 6
-    more up to 2^20; a tokenizer makes one token of a word at least, so that 131,072 words are 128k
-    tokens or more.
+    Drawn: values or queries is 1. length, in words between white space, the question not counted,
+    from 7 for each needle and 6 more up to 2^20; a tokenizer makes one token of a word at least, so
+    that 131,072 words are 128k tokens or more.
 
     Names are different uniform ones, the needles stand in uniform order at a uniform set of places
     among the sentences of filler, and the keys asked for are uniform. So all needles are alike but
@@ -407,8 +406,7 @@ class Variables(Haystack):
     sentences stand in any order: a copy may be told of before what it copies. Asked for are all
     variables of one chain, by alphabet.
 
-    Drawn: chains >= 2, hops >= 1. length, in words between white space, the question not counted,
-    from 7 for each variable and 6 more up to 2^20.
+    Drawn: length is counted as for needles.
 
     Names are different uniform ones. The sentences of all chains stand in uniform order at a
     uniform set of places among sentences of filler; the chain asked for is uniform. So chains are

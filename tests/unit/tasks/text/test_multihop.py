@@ -269,20 +269,20 @@ def test_decoys_by_hand() -> None:
     assert task.answer(DECOYS + ASKED) == "Gan"
     assert task.answer((DECOYS + ASKED).replace("father of Tor?", "mother of Tor?")) == "Sim"
     for old, new, said in (
-        ("The father of Pod is Lun", "The father of Pod is Gan", "the decoys of hop 1"),
-        ("The mother of Tor is Sim", "The mother of Tor is Gan", "the decoys of hop 1"),
-        ("The mother of Tor is Sim", "The mother of Rig is Sim", "the decoys of hop 1"),
-        ("The godmother of Gan is Mak", "The godfather of Gan is Mak", "by one relation"),
-        ("The godmother of Gan is Mak", "The godmother of Tor is Mak", "not all ends of chains"),
-        ("The godmother of Gan is Mak", "The godmother of Gan is Rig", "two things bear one name"),
-        ("The godmother of Gan is Mak", "The mother of Gan is Mak", "the decoys of hop 1"),
+        ("The father of Pod is Lun", "The father of Pod is Gan", "are no 3 chains"),
+        ("The mother of Tor is Sim", "The mother of Tor is Gan", "are no 3 chains"),
+        ("The mother of Tor is Sim", "The mother of Rig is Sim", "are no 3 chains"),
+        ("The godmother of Gan is Mak", "The godfather of Gan is Mak", "are no 3 chains"),
+        ("The godmother of Gan is Mak", "The godmother of Tor is Mak", "are no 3 chains"),
+        ("The godmother of Gan is Mak", "The godmother of Gan is Rig", "are no 3 chains"),
+        ("The godmother of Gan is Mak", "The mother of Gan is Mak", "are no 3 chains"),
         (" The godmother of Gan is Mak.", "", "the prompt has 8 facts"),
     ):
         with pytest.raises(SizeError, match=said):
             task.answer((DECOYS + ASKED).replace(old, new))
     agreeing = DECOYS.replace("mother of Bek is Lun", "mother of Bek is Gan")
     agreeing = agreeing.replace("mother of Pod is Gan", "mother of Pod is Lun")
-    with pytest.raises(SizeError, match="the decoys of hop 1"):
+    with pytest.raises(SizeError, match="are no 3 chains"):
         task.answer(agreeing + ASKED)
 
 

@@ -67,23 +67,23 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         (
             changed(0, "The teacher of Bek is Sim."),
             SizeError,
-            "a chain is broken",
+            "are no 3 chains",
         ),
         (
             changed(3, "Pod was born in the village of Gan."),
             SizeError,
-            "a chain is broken",
+            "are no 3 chains",
         ),
-        (changed(3, "Sim was born in the village of Vos."), SizeError, "decoys of hop 2"),
+        (changed(3, "Sim was born in the village of Vos."), SizeError, "are no 3 chains"),
         (
             changed(14, "The village of Mak belongs to the district of Kez."),
             SizeError,
-            "two chains meet",
+            "are no 3 chains",
         ),
         (
             changed(14, "The village of Mak belongs to the district of Tor."),
             SizeError,
-            "things bear one name",
+            "are no 3 chains",
         ),
         (
             prompt(FACTS, "In which village was the teacher of Vos born?"),
@@ -94,7 +94,7 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         (
             changed(1, "The teacher of Lun is Vos."),
             SizeError,
-            "has 3 of 2 facts",
+            "are no 3 chains",
         ),
         (changed(1, "The dentist of Lun is Vos."), SizeError, "a relation that is no"),
         (prompt(FACTS, "Who is the teacher of Tor?"), SizeError, "the question has 1 hops"),
@@ -150,7 +150,7 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         ),
         (changed(1, "Lun was born in the village of Vos."[:-1] + "!"), SpecError, "sentence 2"),
         (changed(1, "Lun was born in the village of Vos2."), SpecError, "sentence 2"),
-        (changed(1, ""), SpecError, "character 27 is ' '"),
+        (changed(1, ""), SpecError, "white space"),
         (prompt([]), SpecError, "sentence 1, '', is no fact"),
         ("", SpecError, "'' is no prompt"),
         (" ".join(FACTS), SpecError, "is no prompt"),
@@ -158,45 +158,45 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
         (
             prompt(FACTS) + "\nGan",
             SpecError,
-            r"character \d+ is '\\n' after '.*Answer:'",
+            "white space",
         ),
-        (prompt(FACTS) + "\n", SpecError, r"'\\n' after '.*Answer:'"),
-        (prompt(FACTS) + " ", SpecError, "' ' after '.*Answer:'"),
+        (prompt(FACTS) + "\n", SpecError, "white space"),
+        (prompt(FACTS) + " ", SpecError, "white space"),
         (
             " " + prompt(FACTS),
             SpecError,
-            "character 1 is ' '",
+            "white space",
         ),
         (
             changed(0, "The teacher  of Bek is Lun."),
             SpecError,
-            "character 12 is ' ' after 'The",
+            "white space",
         ),
         (
             changed(0, "The teacher\tof Bek is Lun."),
             SpecError,
-            r"character 12 is '\\t' after 'The",
+            "white space",
         ),
         (
             changed(0, "The teacher\u2028of Bek is Lun."),
             SpecError,
-            r"character 12 is '\\u2028' after 'The",
+            "white space",
         ),
         (
             changed(0, "The teacher\nof Bek is Lun."),
             SpecError,
-            r"character 12 is '\\n' after 'The",
+            "white space",
         ),
-        (prompt(FACTS).replace("\n\n", "\n\n\n"), SpecError, r"character \d+ is '\\n' after"),
+        (prompt(FACTS).replace("\n\n", "\n\n\n"), SpecError, "white space"),
         (
             prompt(FACTS, cue=" Answer:"),
             SpecError,
-            r"' ' after '.*born\?.*n'",
+            "white space",
         ),
         (
             prompt(FACTS, QUESTION.replace(" was", "  was")),
             SpecError,
-            "' ' after '.*In which village'",
+            "white space",
         ),
         (7, SpecError, "but this is a int"),
         (None, SpecError, "a prompt is text"),
@@ -216,7 +216,7 @@ def test_the_fact_left_over() -> None:
     assert task.answer(prompt(facts)) == "Gan"
     with pytest.raises(SizeError, match="breaks at Pig"):
         task.answer(prompt(facts, QUESTION.replace("Tor", "Pig")))
-    with pytest.raises(SizeError, match="a chain is broken"):
+    with pytest.raises(SizeError, match="are no 3 chains"):
         task.answer(prompt([*FACTS, "Pig was born in the village of Rab."]))
 
 
