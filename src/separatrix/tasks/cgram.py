@@ -15,7 +15,6 @@ from separatrix.tasks.drawing.distinct import (
 
 LONGEST_CONTEXT = 32
 _CODE_BITS = 60
-"""Contexts are numbered with so many bits."""
 
 
 class CGram(Task):

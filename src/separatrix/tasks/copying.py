@@ -74,7 +74,9 @@ class Copying(Task):
             return self.chance
         shortest = self.shortest
         if probe == "counts":
-            return max(share(m, self.V) for m in range(shortest, min(self.n, 2 * shortest) + 1))
+            # of longer strings those one longer than a multiple of V have the largest share
+            longer = -(-shortest // self.V) * self.V + 1
+            return max(share(m, self.V) for m in (shortest, min(self.n, longer)))
         if probe == "last tokens":
             return other(shortest, self.V)
         return shown(Fraction(1, min(shortest, self.n - shortest + 1)), shortest, self.V)

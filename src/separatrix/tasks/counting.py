@@ -109,7 +109,6 @@ class Counting(Task):
         return Fraction(self.symbols - 1, self.n + self.symbols - 1)
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives."""
         n = self.n
         if self.form == "queried":
             # all n tokens are the last one in 1 of so many ways to share the places

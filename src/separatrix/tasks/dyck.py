@@ -11,9 +11,7 @@ from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
 from separatrix.tasks.base.task import PLAIN, Batch, Family, Task, Tokens
 
 _BRACKETS = ("()", "[]", "{}", "<>")
-"""How the first kinds are written."""
 _ROOM = 10
-"""Brackets of the two places of `_nested`."""
 LEAST = 96
 """Fewest brackets of prompts of several kinds: of 64, trees learn where what matters stands."""
 LEAST_CROSSED = 26

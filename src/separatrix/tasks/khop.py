@@ -208,7 +208,6 @@ class KHop(Composition, Task):
         super().__post_init__()
 
     def layout(self) -> Layout:
-        """The count that `words.counted` derives for k = 1 and n >= 2V - 1."""
         letters = {"letter": self.V}
         classes = _trees(self.V) if self.k == 1 and self.n >= 2 * self.V - 1 else None
         return Layout(self.n, letters, letters | {"none": 1}, self.n - 1, classes, steps=self.k)
@@ -234,7 +233,6 @@ class KHop(Composition, Task):
         return (range(self.V), (1 - none) / self.V), (range(self.V, self.V + 1), none)
 
     def level(self, probe: str) -> Fraction:
-        """Chance, or 1/(V - 1) as `words.drawn` has it."""
         seen = ("position", "last tokens", "nearest key") if self.k == 1 else ("position",)
         return Fraction(1, self.V - 1) if probe in seen and self.shift == PLAIN else self.chance
 

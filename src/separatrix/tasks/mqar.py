@@ -10,7 +10,7 @@ from flint import arb, ctx
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
-from separatrix.tasks.base.described import ladder, size
+from separatrix.tasks.base.described import ladder, shown, size
 from separatrix.tasks.base.layout import Facts, Layout, Part, Table
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
@@ -94,7 +94,6 @@ class Weighted:
     weights: Floats
     """Of all places; they sum to 1."""
     number: int
-    """Places of a set."""
     draws: int | None
     """Draws with replacement that nearly always show that many different places; None where it
     takes too many.
@@ -366,7 +365,7 @@ def _power(task: str, value: Any) -> float:
         number = float("nan")
     if isinstance(value, bool) or not isfinite(number) or not 0 < number <= 16:
         raise SizeError(
-            f"{task}: power_a is {str(value)[:24]!r}; it must be a number above 0 and at most 16"
+            f"{task}: power_a is {shown(value)}; it must be a number above 0 and at most 16"
             " (Zoology uses 0.01)"
         )
     return number

@@ -93,7 +93,6 @@ class Neighbour(Task):
         return _least_bits(self.n) if size == "d" and self.shift == PLAIN else 0
 
     def layout(self) -> Layout:
-        """No count is known; `words.counted` has bounds."""
         return Layout(
             length=2 * self.n + 1,
             ids={"string": self.strings, "label": self.V},

@@ -139,7 +139,6 @@ class Recall(Task):
         return {name: value for name, value in sizes.items() if (name, value) != USUAL}
 
     def layout(self) -> Layout:
-        """Prefixes as `words.counted` derives; a table where no key is written twice."""
         none = {} if self.form in PROMISED else {"none": 1}
         unsaid = f" Answer {self.V} if the key was not written." if none else ""
         first = self.question == "first"
@@ -353,7 +352,6 @@ class NoisyRecall(Task):
         return self.n + self.noise
 
     def layout(self) -> Layout:
-        """All pairs may stand before all noise, which says nothing."""
         more = self.K - self.n
         kept = f"V = {self.V:,}, noise = {self.noise:,}, K = n + {more:,}"
         return Layout.listing(

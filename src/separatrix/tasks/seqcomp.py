@@ -34,7 +34,6 @@ NEAR = 2
 """How far an entry lies from its own index at most, under the shift "local"."""
 
 Number = TypeVar("Number", int, Tokens)
-"""Integers or arrays of them."""
 
 
 class Functions(Composition, Task):

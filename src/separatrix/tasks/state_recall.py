@@ -165,7 +165,6 @@ class StateRecall(Composition, Task):
 
     @property
     def swaps(self) -> int:
-        """Number of different swaps: P(P-1)/2."""
         return self.P * (self.P - 1) // 2
 
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:

@@ -34,7 +34,6 @@ class Strings(Task):
     """Two strings of n bits, one behind the other."""
 
     first: ClassVar[str]
-    """What the first one is."""
 
     n: int = size(1)
 

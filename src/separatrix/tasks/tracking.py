@@ -17,7 +17,7 @@ from flint import fmpz
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import size
+from separatrix.tasks.base.described import shown, size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 
@@ -413,8 +413,7 @@ class Group(Product):
         found = _GROUP.fullmatch(self.G) if isinstance(self.G, str) else None
         if found is None or (found[2] and not 2 <= int(found[2]) <= _LARGEST):
             raise SizeError(
-                f"{self.name}: G is {str(self.G)[:24]!r}; it must be A3, A4, A5, A6 or C2 to"
-                f" C{_LARGEST}"
+                f"{self.name}: G is {shown(self.G)}; it must be A3, A4, A5, A6 or C2 to C{_LARGEST}"
             )
 
     @property

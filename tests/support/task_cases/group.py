@@ -60,6 +60,6 @@ CASE = Case(
         ("group:n=1,G=A5", "n is 1; it must be an integer from 8"),
         ("group:n=8,G=A7", "G is 'A7'; it must be A3, A4, A5, A6 or C2 to C720"),
         ("group:n=8,G=C1", "G is 'C1'"),
-        ("group:n=8,G=5", "G is '5'"),
+        ("group:n=8,G=5", "G is 5"),
     ],
 )

@@ -86,7 +86,7 @@ CASE = Case(
             "mqar:vocab_size=3,input_seq_len=4,num_kv_pairs=1",
             "vocab_size is 3; it must be an integer from 4",
         ),
-        ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,power_a=0", "power_a is '0'"),
+        ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,power_a=0", "power_a is 0"),
         ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,power_a=nan", "power_a is 'nan'"),
         ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4,power_a=half", "power_a is 'half'"),
         (

@@ -95,6 +95,10 @@ def test_a_measured_rule_has_a_level_where_it_was_measured_alone() -> None:
     assert {rule for kind in every for rule in kind.measured} < {*PROBES, *SHORTCUTS}
 
 
+def test_the_level_of_long_strings_takes_no_time() -> None:
+    assert 0 < Copying(n=10**12, V=4).level("counts") - Fraction(1, 4) < Fraction(1, 10**11)
+
+
 @pytest.mark.parametrize("text", ["selective-copying:n=8,T=64,V=4", "disjointness:n=16"])
 def test_the_same_is_measured_again(text: str) -> None:
     """Seed and number of instances stand in the file."""

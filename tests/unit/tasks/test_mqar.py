@@ -159,7 +159,7 @@ def test_the_family_grows_in_pairs() -> None:
     assert counts == sorted(counts)
 
 
-@each("power_a", [0, -1, 17, float("inf"), True, None, "0,01"])
+@each("power_a", [0, -1, 17, float("inf"), True, None, "0,01", 10**5000])
 def test_bad_power_a(power_a: Any) -> None:
     with pytest.raises(SizeError, match="power_a is"):
         MQAR(vocab_size=12, input_seq_len=16, num_kv_pairs=2, power_a=power_a)

@@ -80,7 +80,6 @@ class Row:
     z: float
     """Standard errors above the level, by the test that sees most."""
     test: Test
-    """Which test that is."""
     drawn: int
     """Instances drawn for this probe: to fit, to judge, and again where it was suspected at
     first.
@@ -308,7 +307,6 @@ def _aligned(rows: list[list[int]], wordings: int) -> Prompts:
 
 
 ANSWERS = "answers"
-"""The row about the answers themselves: no probe."""
 _SEES_NOTHING = "nothing: is any answer more frequent than stated"
 MOST_ANSWERS = 1024
 """Of more, 4,000 instances do not show each answer often enough to learn anything about it."""

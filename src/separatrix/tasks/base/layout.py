@@ -95,7 +95,6 @@ class Family(Generic[Member]):
     """Whether a larger member tells a smaller one's prefixes apart at the same place."""
 
     def takes(self, n: int) -> bool:
-        """Whether there is a task of size n."""
         try:
             self.at(n)
         except SizeError:
@@ -115,7 +114,6 @@ class Family(Generic[Member]):
 
 
 _MOST_SHOWN = 12
-"""Runs of a prompt that a line shows."""
 
 
 class TwoRuns(NamedTuple):
@@ -164,7 +162,6 @@ def in_runs(prompt: Sequence[int]) -> str:
 
 
 YES_OR_NO: Mapping[str, int] = {"no or yes": 2}
-"""Answers 0 and 1."""
 
 
 class Part(NamedTuple):
@@ -192,7 +189,6 @@ class Layout(NamedTuple):
     """The prompts of a task at a size, as far as they are known before one is drawn."""
 
     length: int
-    """Tokens of a prompt, query included."""
     ids: Mapping[str, int]
     """What token ids stand for, in their order -> how many ids that has. A size that gives all ids
     another meaning stands in the words.
@@ -202,21 +198,17 @@ class Layout(NamedTuple):
     those of the prompt, where a model writes them from its vocabulary.
     """
     prefix: int
-    """Tokens of the prefixes that `classes` counts."""
     classes: Count | None = None
     """How many prefixes are told apart; None where no count is known."""
     table: Table | None = None
     runs: TwoRuns | None = None
     steps: int = 0
-    """Values of the chain that leads to the answer, the answer included."""
     grows: Growth = Growth()
-    """Of tasks like this one."""
     parts: Mapping[str, Part] = {}
     """What stands where, as errors name it, in the order in which prompts are made of it."""
     written: Mapping[str, str] = {}
     """What ids stand for -> how the j-th of them is written, as "k{}"; the others are written j."""
     spelling: str = ""
-    """A sentence on that."""
 
     @classmethod
     def listing(

@@ -28,7 +28,6 @@ from separatrix.tasks.base.layout import Facts, Growth, Layout, Table, TwoRuns, 
 from separatrix.tasks.base.layout import Family as Family
 
 MOST_ROWS = 256
-"""Rows of a block, at most."""
 _TOKENS = 1 << 16
 """Tokens of a block, about: whoever asks for one row waits for all of it."""
 _STEPS = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4DD58B5}

@@ -110,7 +110,6 @@ class Job:
 
     source: Source
     splits: dict[str, int]
-    """Splits with at least one row, in the order of SPLITS."""
     seed: int
     progress: Progress | None = None
     distinct: Distinct = field(default_factory=Distinct, repr=False)

@@ -37,8 +37,8 @@ _NEXT = re.compile(r"\n[ \t]*(?:Numbers|Input|Question):")
 _BOX = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _JSON = re.compile(r'\{\s*"answer"\s*:[^{}]*\}')
 _SAID = re.compile(
-    r"(?im)<answer>|(?:^|[.!?]\s+)[\W_]*(?:(?:so|thus|therefore|hence),? )?(?:the )?(?:final )?"
-    r"answer(?: is:?|\W*[:—–]|[\W_]*$)"
+    r"(?im)<answer>|(?:^|[.!?]\s+)[\W_]{0,20}(?:(?:so|thus|therefore|hence),? )?(?:the )?"
+    r"(?:final )?answer(?: is:?|\W{0,20}[:—–]|[\W_]{0,20}$)"
 )
 _MARKUP = (
     (re.compile(r"~~[^~]*~~"), "?"),

@@ -116,7 +116,6 @@ class Lookups(Questions):
     """Questions of one token each, behind what is asked about; none is asked twice."""
 
     others: ClassVar[str]
-    """What is asked for."""
     whose: ClassVar[str] = ""
 
     @property

@@ -63,7 +63,6 @@ class Arguments(Lookups):
         return super().layout()._replace(runs=self._runs())
 
     def _runs(self) -> TwoRuns | None:
-        """Those of the task; the place where the runs meet is asked for first."""
         runs = self.task.two_runs()
         if runs is None or not isinstance(self.queries, int) or self.queries > _LISTED:
             return None
@@ -190,7 +189,6 @@ class Sums(Lookups):
     whose = ", each for the first n"
 
     def level(self, probe: str) -> Fraction:
-        """Those of the task; "last tokens" as `words.drawn` has it."""
         one = self.task.level(probe)
         if probe != "last tokens":
             return one

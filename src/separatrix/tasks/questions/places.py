@@ -139,7 +139,6 @@ class Prefixes(Questions):
         return super().layout()._replace(runs=self.task.two_runs())
 
     def level(self, probe: str) -> Fraction:
-        """The mean over the places asked for, as `words.drawn` has it."""
         if probe in ("constant", "position"):
             return self.chance
         short = _LAST if probe == "last tokens" else _LOOKED_AT

@@ -87,7 +87,6 @@ def _pieces() -> tuple[NDArray[np.object_], NDArray[np.uint32], NDArray[np.uint3
 
 
 PIECES: Final = 4
-"""Of a sentence."""
 
 
 def filler(rows: int, words: int, rng: np.random.Generator) -> list[Ints]:
@@ -128,7 +127,6 @@ def _lengths(rows: int, words: int, rng: np.random.Generator) -> Ints:
 
 CUE: Final = "Answer:"
 LONGEST_TEXT: Final = 1 << 20
-"""Most words of a text."""
 TOLD: Final = 7
 """Words of a needle."""
 

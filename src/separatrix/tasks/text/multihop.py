@@ -41,7 +41,6 @@ class Fact(NamedTuple):
 
 
 Table = dict[str, Fact]
-"""Facts by subject."""
 
 
 def _objects(table: Table) -> set[str]:
@@ -153,7 +152,6 @@ class MultiHop(TextTask):
         return TextItem(prompt, asked[self.k], steps, tuple(ends))
 
     def draw(self, rng: np.random.Generator) -> Story:
-        """What one instance tells."""
         stages = TEMPLATES[rng.integers(len(TEMPLATES))].line(self.k + 1, rng)
         asked = [
             stage[which] for stage, which in zip(stages, rng.integers(2, size=9), strict=False)

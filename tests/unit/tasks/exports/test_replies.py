@@ -398,6 +398,7 @@ def test_only_candidates_count_where_they_are_known() -> None:
     [
         *(" word" * 2000, "*" * 2000, "a " * 500 + "-" * 500, "the answer is " * 400, "_a" * 1500),
         *("(" * 2000, "1 " * 2000, "1,2," * 1000, "= " * 2000, "\\boxed{" * 400, "$" * 3000),
+        "\n" * 8000,
     ],
 )
 def test_replies_of_many_false_starts_hold_no_answer(shape: Shape, reply: str) -> None:
