@@ -110,6 +110,8 @@ class Counting(Task):
 
     def level(self, probe: str) -> Fraction:
         n = self.n
+        if probe in self.measured:
+            return super().level(probe)
         if self.form == "queried":
             # all n tokens are the last one in 1 of so many ways to share the places
             alone = Fraction(1, comb(n + self.symbols - 1, self.symbols - 1))
@@ -222,7 +224,7 @@ class Majority(Task):
             return Fraction(1)
         if probe in ("position", "nearest key"):
             return Fraction(self.least, self.n)
-        return self.chance
+        return super().level(probe)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         place = np.arange(self.n)

@@ -66,7 +66,8 @@ class Hops(Questions):
         return f"asked after each of the last {self.number:,} tokens, for what stands up to it"
 
     def level(self, probe: str) -> Fraction:
-        return self.chance if probe == "constant" else Fraction(2, self.task.V)
+        own = {"constant": self.chance, "position": Fraction(2, self.task.V)}
+        return own.get(probe, Fraction(1))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         V = self.task.V
