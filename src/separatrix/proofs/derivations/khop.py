@@ -30,7 +30,6 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (
-    CHUNK,
     Reading,
     all_of,
     any_average,
@@ -86,7 +85,7 @@ def _search(
         nothing = head.values(start)
         reading = Reading.of(
             head,
-            _latest(task, head, start, (letters, places), bit, where),
+            _latest(task, head, start, (letters, places), bit),
             hull(values, nothing),
             queries=task.n * task.V,
             keys=task.n + 1,
@@ -129,7 +128,6 @@ def _latest(
     start: Enclosure,
     views: tuple[Enclosure, Enclosure],
     digit: int,
-    where: str,
 ) -> Lead:
     """By how much the latest token of one's own letter in a block of places before one's own leads,
     or the start token where there is none, over every letter at every place, whatever stands
@@ -144,46 +142,20 @@ def _latest(
     compared = Compared.of(
         [head.asked(rows) for rows in views],
         [head.keys(rows) for rows in views],
-        where,
+        head.where,
         blank,
     )
-    q, k = ([rows.mid for rows in views] for views in (compared.queries, compared.keys))
-    (first,) = blank.mid
-    same = q[0] @ k[0].T
-    to_start = q[0] @ first
-    match = np.diagonal(same)
-    other = same.copy()
-    np.fill_diagonal(other, -np.inf)
-    # of letters: a match over the start token, and that over a wrong one, and over any
-    over_start = float((match - to_start).min())
-    start_over_wrong = float((to_start - other.max(1)).min())
-    start_over_any = float((to_start - same.max(1)).min())
-
+    asked = compared.queries[1].mid
     block = np.arange(1, task.n + 1) >> digit
     groups, rows = np.unique(block, return_index=True)
-    if (q[1] != q[1][rows][np.searchsorted(groups, block)]).any():
-        raise CheckFailed(f"{where}, q: places of one block ask differently")
-    gap = np.inf
-    count = max(1, CHUNK // task.n)
-    for at in range(0, len(groups), count):
-        group = groups[at : at + count]
-        asked = q[1][rows[at : at + count]]
-        table = asked @ k[1].T
-        start_score = asked @ first
-        inside = (block[None] == group[:, None] - 1) & (group[:, None] % 2 == 1)
-        rise = np.diff(table, axis=1)[inside[:, 1:] & inside[:, :-1]]
-        low = np.where(inside, table, np.inf).min(1)
-        high = np.where(inside, table, -np.inf).max(1)
-        outside = np.where(inside, -np.inf, table).max(1)
-        gap = min(
-            gap,
-            # a later match over an earlier one; over wrong letters it leads through the start token
-            float(rise.min(initial=np.inf)),
-            float((low - start_score).min()) + over_start,
-            float((start_score - high).min()) + start_over_wrong,
-            float((start_score - outside).min()) + start_over_any,
-        )
-    return compared.least([gap], "the latest of its letter, or the start token")
+    if (asked != asked[rows][np.searchsorted(groups, block)]).any():
+        raise CheckFailed(f"{head.where}, q: places of one block ask differently")
+
+    def inside(some: slice) -> NDArray[np.bool_]:
+        group = groups[some, None]
+        return (block[None] == group - 1) & (group % 2 == 1)
+
+    return compared.latest(slice(None), asked[rows], inside)
 
 
 def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]:

@@ -6,8 +6,7 @@ before it, keys are made of the token before, values of the token itself.
     query of q     = a row for each token that may ask, the same at every place that asks
     score          = <query, C> + <query, P>
 
-A score is a sum of two tables (parts/compared.py): how far the key asked for leads over other keys,
-and how far places raise or lower them.
+A score is a sum of two tables, one of tokens and one of places (parts/compared.py).
 
 A convolution is evaluated where one token that it reads is known, and the others are any, or none.
 """
@@ -31,7 +30,6 @@ from separatrix.proofs.derivations.parts.carriers import convolve
 from separatrix.proofs.derivations.parts.compared import Compared
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import Reading, readout
 from separatrix.proofs.derivations.parts.steps import Kind
 from separatrix.proofs.derivations.parts.stream import Embedded
@@ -169,14 +167,23 @@ def derive(
     of_keys = [of("k", rows, 1) for rows in (at.tokens(), at.places())]
     none = of_keys[0].rows(slice(-1, None))
     of_keys = [rows.rows(slice(0, -1)) for rows in of_keys]
-    lead, used = _lead(Compared.of(asking, of_keys, where, none), told)
+    compared = Compared.of(asking, of_keys, where, none)
+    # the key at a place is made of the place before it, the first one of none
+    paired = np.isin(np.arange(told.length - 1), told.at)[None]
+    lead = compared.latest(
+        keys,
+        compared.queries[1].mid,
+        lambda _: paired,
+        missing=told.absent,
+        again=told.rewritten,
+    )
     reading = Reading.of(
         head,
         lead,
         of("v", every, 0),
         queries=len(last.mid),
         keys=told.length,
-        key_numbers=used,
+        key_numbers=compared.terms,
     )
     read = of("v", at.tokens(values, told.at + 1), 0)
     if told.absent:
@@ -186,35 +193,6 @@ def derive(
     found = reading.layer("the value of the key")
     layers = [*(brought(one, "the token before") for one in first), found]
     return derived(arithmetic, layers, readout(model, after))
-
-
-def _lead(compared: Compared, pairs: Pairs) -> tuple[Lead, int]:
-    """By how much the key that is to be read leads over any that is not, and the numbers of a key
-    in use. The first place, which has no token before it, lies between what matches and the rest
-    where a key may be missing.
-    """
-    (asking, asked), (of_tokens, of_places), (of_none,) = (
-        [rows.mid for rows in views] for views in (compared.queries, compared.keys, compared.others)
-    )
-    keys = slice(pairs.keys.start, pairs.keys.stop)
-    lead = compared.own(0, keys)
-    own = (asking * of_tokens[keys]).sum(1)
-    rise = np.maximum(of_tokens.max(0) * asking, of_tokens.min(0) * asking).sum(1)
-    start = (asking + asked) @ of_none[0]
-    # the key at a place is made of the place before it
-    places = of_places @ asked[0]
-    paired = places[pairs.at]
-    elsewhere = places[np.setdiff1d(np.arange(pairs.length - 1), pairs.at)]
-    highest, lowest = float(paired.max()), float(paired.min())
-    right = float(own.min()) + lowest
-    rest = float(rise.max()) + float(elsewhere.max(initial=-np.inf))
-    gaps = [lead + lowest - highest, float((own - start).min()) + lowest, right - rest]
-    if pairs.rewritten:
-        # the last value counts
-        gaps.append(float((paired[1:] - np.maximum.accumulate(paired)[:-1]).min()))
-    if pairs.absent:
-        gaps += [float((start - own).min()) + lead - highest, float(start.min()) - rest]
-    return compared.least(gaps, "the one asked for"), compared.terms
 
 
 def recall_pairs(task: Recall) -> Pairs:

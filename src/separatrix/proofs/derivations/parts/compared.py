@@ -40,7 +40,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.circle import turns_between
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
-from separatrix.proofs.derivations.parts.reading import Reading
+from separatrix.proofs.derivations.parts.reading import CHUNK, Reading
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
 from separatrix.proofs.machine import Array, Enclosure, Scores, hull, linear, stacked
 
@@ -110,6 +110,56 @@ class Compared:
         found = Queries.alone(queries).lead(Scores(of_keys, queries.used, self.what), own)
         assert found is not None
         return found.gap
+
+    def latest(
+        self,
+        ids: slice,
+        asked: Array,
+        inside: Callable[[slice], NDArray[np.bool_]],
+        *,
+        missing: bool = True,
+        again: bool = True,
+    ) -> Lead:
+        """By how much the key of the token that is asked for leads, which the first view tells, at
+        a place inside, which the second one tells: of these ids, one for each query in turn. Of
+        several the latest, where it may stand `again`; where it may be `missing`, the one key that
+        is whole in one row (`others`); whatever stands elsewhere. Raises CheckFailed where another
+        key may win.
+
+        `asked`: a row per group of queries, by what they ask of places; `inside`: (groups, places),
+        for some groups, the places at which nothing but these ids stands.
+        """
+        queries, (of_tokens, of_places) = self.queries[0].mid, [rows.mid for rows in self.keys]
+        (blank,) = self.others[0].mid
+        own = (queries * of_tokens[ids]).sum(1)
+        lead = self.own(0, ids)
+        # of any token, number by number, and of the other key
+        rise = np.maximum(of_tokens.max(0) * queries, of_tokens.min(0) * queries).sum(1)
+        start = queries @ blank
+        gap = np.inf
+        count = max(1, CHUNK // len(of_places))
+        for at in range(0, len(asked), count):
+            some = asked[at : at + count]
+            within = inside(slice(at, at + count))
+            table = some @ of_places[: within.shape[1]].T
+            to_start = some @ blank
+            low = np.where(within, table, np.inf).min(1)
+            kept = np.where(within, table, -np.inf)
+            high = kept.max(1)
+            outside = np.where(within, -np.inf, table).max(1, initial=-np.inf)
+            gaps = [
+                lead + low - high,
+                low - to_start + float((own - start).min()),
+                low - outside + float((own - rise).min()),
+            ]
+            if again:
+                earlier = np.maximum.accumulate(kept, 1)[:, :-1]
+                gaps.append((table[:, 1:] - earlier)[within[:, 1:]])
+            if missing:
+                gaps.append(to_start - high + lead + float((start - own).min()))
+                gaps.append(to_start - outside + float((start - rise).min()))
+            gap = min(gap, *(float(each.min(initial=np.inf)) for each in gaps))
+        return self.least([gap], "the one asked for")
 
     def least(self, gaps: Iterable[float], wins: str) -> Lead:
         """The smallest of these leads, each a difference of two scores. Raises CheckFailed where
