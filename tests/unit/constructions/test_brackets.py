@@ -135,12 +135,12 @@ def test_formats_that_hold_every_count_are_named(n: int, formats: str) -> None:
     "spec, said",
     [
         ("deltanet*3", "it needs a linear layer"),
-        ("linear*3 @ feature=identity, normaliser=false", "a deltanet or gdn layer"),
+        ("linear*3 @ feature=identity, normaliser=false", "deltanet or gdn layer"),
         ("linear + deltanet*2", "no normaliser"),
         ("deltanet*2 + linear @ feature=identity, normaliser=false", "it needs a linear layer"),
         (
             "linear|deltanet + deltanet @ feature=identity, normaliser=false",
-            "behind that another one",
+            "behind it",
         ),
         (
             "linear + deltanet*2 @ feature=identity, normaliser=false, conv=4",

@@ -72,7 +72,7 @@ def test_hard_inputs_are_instances() -> None:
 @each(
     "stack, task, message",
     [
-        ("full", "n=8,V=4", "2 full layers"),
+        ("full", "n=8,V=4", "full layer"),
         ("full + full(qk_norm=head)", "n=8,V=4", "no norm"),
         ("full*2 @ head_dim=1", "n=8,V=4", "head_dim >= 2"),
         ("full(rope=true)*2 @ head_dim=32", "n=8,V=4", "beside what rotations turn"),

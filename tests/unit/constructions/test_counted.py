@@ -157,9 +157,9 @@ def test_what_stands_beside_the_count_is_too_large_for_other_norms(stock: Module
     "task, stack, said",
     [
         ("parity:n=2049", "full", "at most 2,048 bits"),
-        ("modular:n=9,m=2", "full(softcap=30)", "no cap"),
-        ("parity:n=9", "full(causal=false)", "0 of its layers"),
-        ("parity:n=9", "window(size=16)", "0 of its layers"),
+        ("modular:n=9,m=2", "full(softcap=30)", "it has 0"),
+        ("parity:n=9", "full(causal=false)", "it has 0"),
+        ("parity:n=9", "window(size=16)", "it has 0"),
         ("parity:n=9", "full @ positions=alibi", "but not built"),
         ("parity:n=2000", "full @ bf16", "not proved in bfloat16"),
     ],

@@ -114,7 +114,7 @@ def test_hostile_counts_of_symbols() -> None:
     ("task", "stack", "message"),
     [
         (Counting(n=8, V=9, form="queried"), "full(head_dim=4)", "head_dim >= 5"),
-        (Counting(n=8), "gdn*3", "1 full layer"),
+        (Counting(n=8), "gdn*3", "full layer"),
         (Counting(n=3000), None, "not proved"),
         (Counting(n=1 << 19), None, "at most n = 262,144"),
     ],

@@ -271,7 +271,7 @@ def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> Non
     "text, stack, said",
     [
         ("cgram:n=26,V=8,c=2", "full*2 @ heads=1", "2 heads"),
-        ("cgram:n=26,V=8,c=2", "full @ heads=2", "2 full layers with 2 heads"),
+        ("cgram:n=26,V=8,c=2", "full @ heads=2", "full layer with 2 heads"),
         # no dimension in which contents compare
         ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ head_dim=4", "what rotations turn"),
         # a key of no token needs a pair beside those of the bits
@@ -283,11 +283,11 @@ def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> Non
         ),
         # it has places, and no pair that is slow enough
         ("recall:n=8,K=9,V=8", "full + full(rope=true, rope_base=9, head_dim=16)", "slowly enough"),
-        ("recall:n=8,K=9,V=8", "full*2 @ positions=none", "0 of its layers"),
+        ("recall:n=8,K=9,V=8", "full*2 @ positions=none", "it has 0"),
         ("recall:n=8,K=9,V=8", "full*2 @ head_dim=4", "head_dim >= 5"),
         ("cgram:n=26,V=8,c=2", NORMED, "no norm or cap"),
         ("recall:n=8,K=9,V=8", "full(conv=2) + full(softcap=9)", "no softcap"),
-        ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "gdn + full", "2 full layers"),
+        ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "gdn + full", "full layer"),
     ],
 )
 def test_stacks_without_room_are_told_what_is_needed(text: str, stack: str, said: str) -> None:
@@ -459,7 +459,7 @@ def test_averages_of_many_tokens_are_not_promised() -> None:
 
 def test_two_layers_are_for_the_query_form() -> None:
     task = parse_task("twosum:n=4,M=6,form=decision")
-    with pytest.raises(SizeError, match="3 full layers"):
+    with pytest.raises(SizeError, match="full layer"):
         construct(task, Architecture.parse("full(rope=true)*2 @ head_dim=32"), "induction-twosum")
     model = made("twosum:n=4,M=6,form=query").model
     with pytest.raises(CheckFailed, match="2 layers write"):

@@ -95,7 +95,7 @@ def test_the_gaps_that_its_docstring_derives() -> None:
 @each(
     "stack, message",
     [
-        ("full(heads=4)", "needs 4 full layers"),
+        ("full(heads=4)", "full layer"),
         ("full(heads=3)*4", "with 4 heads, each with keys of its own"),
         ("full(heads=4, kv_heads=1)*4", "keys of its own"),
         ("full(heads=4, head_dim=6)*4", "head_dim >= 7"),

@@ -198,7 +198,7 @@ def test_hostile_recall_at_thousands_of_tokens(form: str) -> None:
 @each(
     "text, stack, message",
     [
-        ("recall:n=4,K=8,V=4", "full + shortconv", "behind it a full layer"),
+        ("recall:n=4,K=8,V=4", "full + shortconv", "full layer"),
         ("recall:n=4,K=8,V=4", "shortconv(conv=1) + full", "conv=2, width=4"),
         ("recall:n=4,K=8,V=4", "shortconv(width=3) + full", "conv=2, width=4"),
         ("recall:n=4,K=8,V=4", "shortconv + full(head_dim=3)", "head_dim >= 4"),

@@ -142,8 +142,8 @@ def test_what_the_theorem_says(stack: str, status: str) -> None:
 @each(
     "stack, needs",
     [
-        ("full", "2 full layers"),
-        ("gdn*3 + full", "2 full layers"),
+        ("full", "full layer"),
+        ("gdn*3 + full", "full layer"),
         ("full*2 @ head_dim=9", "head_dim >= 10"),
         ("full*2 @ value_dim=8", "value_dim >= 9"),
         ("full*2 @ positions=none", "positions=embedded"),

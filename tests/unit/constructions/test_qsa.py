@@ -96,7 +96,7 @@ def test_random_and_extreme_prompts_of_hundreds() -> None:
 @pytest.mark.parametrize(
     ("task", "stack", "message"),
     [
-        (QSA(n=8, q=2, V=2, sets=4), "full", "2 full layers"),
+        (QSA(n=8, q=2, V=2, sets=4), "full", "full layer"),
         (QSA(n=8, q=2, V=2, sets=4), "full*2 @ head_dim=3", "head_dim >= 4"),
         (QSA(n=8, q=2, V=2, sets=4), "full(conv=2)*2", "full layer"),
         (QSA(n=128, q=64, V=16, sets=2), None, "not proved"),

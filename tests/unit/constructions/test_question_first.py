@@ -125,7 +125,7 @@ def test_a_record_of_the_other_order_is_refused() -> None:
     "stack, said",
     [
         ("gdn*2", "value_dim >= 6"),
-        ("retnet*3", "0 of its layers"),
+        ("retnet*3", "it has 0"),
         ("gdn(conv=4)*3", "conv or gate"),
         ("deltanet(negative=true)*3", "conv or gate"),
         ("gdn*3 @ head_dim=4", "value_dim >= 6"),

@@ -78,8 +78,8 @@ def test_adversarial_inputs_at_4096() -> None:
 @each(
     "architecture, message",
     [
-        ("gdn*4", "needs 1 full layer with head_dim >= 5"),
-        ("full(head_dim=4)", "needs 1 full layer with head_dim >= 5"),
+        ("gdn*4", "full layer with head_dim >= 5"),
+        ("full(head_dim=4)", "full layer with head_dim >= 5"),
         ("full(value_dim=3)", "value_dim >= 4"),
         ("full @ fp8", "at least 32 bits"),
         ("full(accumulator=bf16)", "at least 32 bits"),

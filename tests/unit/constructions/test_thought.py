@@ -117,7 +117,7 @@ def test_the_gaps_that_its_docstring_derives() -> None:
     [
         ("seqcomp:L=2,m=8,n_1=2,thought=values", None, "take thought=pairs"),
         ("seqcomp-forward:L=2,m=8,n_1=2,thought=pairs", None, "of seqcomp are constructed"),
-        ("seqcomp:L=2,m=8,n_1=2,thought=pairs", "gdn*3", "needs 1 full layer"),
+        ("seqcomp:L=2,m=8,n_1=2,thought=pairs", "gdn*3", "full layer"),
         ("seqcomp:L=2,m=8,n_1=2,thought=pairs", "full(head_dim=5)", "head_dim >= 6"),
     ],
 )
