@@ -278,7 +278,8 @@ class MQAR(Task):
             length = max(self.input_seq_len, 4 * k)
             return replace(self, num_kv_pairs=k, input_seq_len=length, shift=PLAIN)
 
-        return Family(f"a vocabulary of {self.vocab_size:,}", at, 1, "num_kv_pairs")
+        said = f"a vocabulary of {self.vocab_size:,}, {self.input_seq_len:,} tokens or more"
+        return Family(said, at, 1, "num_kv_pairs")
 
     @property
     def first_value(self) -> int:

@@ -75,7 +75,6 @@ def _told(title: str, lines: list[str], asked: list[str]) -> Told:
         for label in ("Source: ", "Proof: ")
     )
     told = [line.removeprefix("Told: ") for line in lines if line.startswith("Told: ")]
-    short = next((line[7:] for line in lines if line.startswith("Short: ")), "{statement}")
     says = "".join(line.removeprefix("Says: ") for line in lines if line.startswith("Says: "))
     words: tuple[dict[str, Words], dict[str, Words]] = ({}, {})
     words[0].update((ALL, Words("{statement}", why)) for why in told)
@@ -85,7 +84,7 @@ def _told(title: str, lines: list[str], asked: list[str]) -> Told:
         names, _, when = heading.partition(" (")
         for place in _WHEN[when]:
             for name in names.split(", "):
-                own = None if other else Words(said[0] if said[1:] else short, said[-1])
+                own = None if other else Words(said[0] if said[1:] else "{statement}", said[-1])
                 words[place][name] = own or TOLD[other].words[name]
     if says and not any("may be chosen" in premise for premise in premises):
         premises.append("[chosen weights]")
