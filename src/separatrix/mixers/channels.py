@@ -16,7 +16,7 @@ from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, li
 from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.maps import Convolution, LowRank, before_softplus, draw_steps, uniform
-from separatrix.mixers.ops.scan import final_state, scan, selective_scan
+from separatrix.mixers.ops.scan import scan, selective_scan
 from separatrix.stacks.mechanisms import RGLRU, Mamba, ShortConvolution
 
 Each = Float[Tensor, "*b c"]
@@ -73,11 +73,6 @@ class MambaMixer(Mixer):
         u, step, b, c = self._terms(self._convolved(self.v(x)), x)
         y = selective_scan(step, self._rates(), step * u, b, c, chunk=self.chunk)
         return self._out(y, u, x)
-
-    def _last(self, x: Tokens) -> Token:
-        u, step, b, c = self._terms(self._convolved(self.v(x)), x)
-        h = final_state(step, self._rates(), step * u, b, chunk=self.chunk)
-        return self._out((h * c[:, -1, None]).sum(-1), u[:, -1], x)
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         u, conv = self._convolved_step(self.v(x), state)

@@ -17,7 +17,6 @@ Shapes: s tokens of a segment, c channels, or numbers of the state, n numbers of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import torch
@@ -26,7 +25,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.tensors import Channels
-from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
 
 
@@ -87,9 +85,11 @@ def _in_chunks(
     step: Tensor, rates: Tensor, written: Tensor, b: Tensor, c: Tensor, *, chunk: int
 ) -> Tensor:
     """The same by `scan`, which autograd sees through."""
+    most = NUMBERS_CUDA if step.is_cuda else NUMBERS
+    size = max(1, most // (len(step) * rates.numel() * chunk)) * chunk
     state = None
     outputs: list[Tensor] = []
-    for d, w, k, q in _segments(step, written, b, c, rates=rates, chunk=chunk):
+    for d, w, k, q in zip(*(x.split(size, 1) for x in (step, written, b, c)), strict=True):
         log_a = d[..., None] * rates
         added = w[..., None] * k[:, :, None]
         h = scan(log_a.flatten(2), added.flatten(2), chunk=chunk, state=state)
@@ -176,23 +176,3 @@ def _states(
     for keep, (before, new) in zip(a.unbind(0), pairwise(h.unbind(0)), strict=True):
         new.addcmul_(keep, before)
     return a, h
-
-
-def final_state(
-    step: Channels, rates: Rates, written: Channels, b: Numbers, *, chunk: int
-) -> Float[Tensor, "b c n"]:
-    """h after the last token."""
-    state = torch.zeros_like(step[:, 0, :, None] * rates)
-    for d, w, k in _segments(step, written, b, rates=rates, chunk=chunk):
-        kept = (after(d)[..., None] * rates).exp()
-        added = (kept * w[..., None] * k[:, :, None]).sum(1)
-        state = torch.addcmul(added, (d.sum(1)[..., None] * rates).exp(), state)
-    return state
-
-
-def _segments(*inputs: Tensor, rates: Tensor, chunk: int) -> Iterator[tuple[Tensor, ...]]:
-    """The inputs (b t .) in segments of whole chunks."""
-    most = NUMBERS_CUDA if inputs[0].is_cuda else NUMBERS
-    per_chunk = len(inputs[0]) * rates.numel() * chunk
-    size = max(1, most // per_chunk) * chunk
-    return zip(*(x.split(size, 1) for x in inputs), strict=True)
