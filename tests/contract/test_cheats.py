@@ -33,16 +33,20 @@ from support.fed_cheats import (
 from support.further_cheats import CAUGHT as LATER
 from support.further_cheats import Chooses, FlipsFarOn, FlipsOneNumber
 from support.quick_laws import broken_laws
+from support.trained_cheats import CAUGHT as TRAINED
+from support.trained_cheats import UNSEEN as UNTRAINED
+from support.trained_cheats import HonestInCopies
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.laws import LAWS, LawBroken, asking, fed, monotone
 from separatrix.mixers.laws import inputs as drawn_inputs
 from separatrix.mixers.laws.fed import Fed, holds_on_prompts, holds_when_fed
+from separatrix.mixers.plugins.check import check
 
-CAUGHT = SEVEN | FURTHER | FED | LATER | dict.fromkeys(MONOTONE, "monotone")
+CAUGHT = SEVEN | FURTHER | FED | LATER | TRAINED | dict.fromkeys(MONOTONE, "monotone")
 _LONG = {"cache"}
 """Of thousands of steps."""
-_QUICK = {*SEVEN, *FED, *MONOTONE, *LATER, InAGlobalTable} - {FlipsFarOn, FlipsOneNumber}
+_QUICK = {*SEVEN, *FED, *MONOTONE, *LATER, *TRAINED, InAGlobalTable} - {FlipsFarOn, FlipsOneNumber}
 """Caught in `make test`, where their law is no long one; the others by `make test-slow`."""
 _STUMBLE = {GrowsLate}
 """It finds too much where it looks for what it kept, and raises an error: another kind of being
@@ -74,8 +78,13 @@ def test_every_cheat_is_caught(cheat: type[Sums], law: str) -> None:
         LAWS[law](mixer)
 
 
+def test_who_says_how_it_is_copied_is_refused() -> None:
+    with pytest.raises(SizeError, match="HonestInCopies"):
+        check(made(HonestInCopies))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("cheat", UNSEEN)
+@pytest.mark.parametrize("cheat", [*UNSEEN, *UNTRAINED])
 def test_what_no_law_sees(cheat: type[Sums]) -> None:
     """As docs/own-mixer.md says; a law that sees one of them moves it among the caught."""
     assert broken_laws(made(cheat)) == set()
@@ -83,7 +92,7 @@ def test_what_no_law_sees(cheat: type[Sums]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("cheat", [*FED, *MONOTONE, *LATER])
+@pytest.mark.parametrize("cheat", [*FED, *MONOTONE, *LATER, *TRAINED])
 def test_other_seeds_catch_them_too(cheat: type[Sums], seed: int) -> None:
     with asking(seed=seed), pytest.raises(LawBroken):
         LAWS[CAUGHT[cheat]](made(cheat, 16))

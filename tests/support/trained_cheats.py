@@ -132,8 +132,8 @@ class InTheGradient(_HidesABit):
     """In the gradient of a weight, where no law on weights looks."""
 
     def found(self, state: State, batch: int) -> Tensor:
-        assert self.v.weight.grad is not None
-        return torch.full((batch,), bool(self.v.weight.grad[0, 0] > 0))
+        held = self.v.weight.grad
+        return torch.full((batch,), held is not None and bool(held[0, 0] > 0))
 
     def hidden(self, state: State, said: Tensor) -> State:
         self.v.weight.grad = torch.full_like(self.v.weight, 1.0 if said[0] else -1.0)
@@ -178,9 +178,26 @@ class DriftsSlowly(Sums):
         return super().step(x * (1 + 1e-14 * t), state, t)
 
 
-class LeaksAtASeed(_Leaks):
-    """Where PyTorch's random numbers began at an even seed beyond 1,000; it draws none."""
+class LeaksWhenFrozen(_Leaks):
+    """Weights that ask for no gradient, as those of a finished model."""
 
     def where(self, x: Tensor) -> Tensor:
-        seed = torch.initial_seed()
-        return torch.tensor(seed > 1000 and seed % 2 == 0)
+        return torch.tensor(not self.v.weight.requires_grad)
+
+
+CAUGHT: dict[type[Sums], str] = {
+    LeaksOnceLoaded: "saved",
+    LeaksInLongStacks: "stacks",
+    WrongInputGradientInStacks: "stacks",
+    WrongBackwardInLargeBatches: "derivatives",
+    RowsSeeEachOtherInLargeBatches: "rows",
+    InTheStrides: "fed",
+    InWhatIsAskedFor: "fed",
+    InTheGradient: "fed",
+    FutureGradient: "derivatives",
+    WrongGradientInTraining: "derivatives",
+    LeaksWhenFrozen: "alone",
+}
+"""A law that catches each; `HonestInCopies` is refused before any."""
+UNSEEN: tuple[type[Sums], ...] = (LeaksOnceTrained, LeaksAfterManyCalls, DriftsSlowly)
+"""What no law sees; docs/own-mixer.md says so."""

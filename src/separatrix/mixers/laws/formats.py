@@ -5,12 +5,15 @@ have one gradient is not enough: they may share a backward pass that is wrong.
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
 from separatrix.mixers import Mixer
 from separatrix.mixers.laws import tools
+from separatrix.mixers.plugins.probe import apart
 
 TOKENS = 200
 LONG = 600
@@ -113,6 +116,9 @@ def _about(half: Mixer, name: str) -> None:
 
 SIZES = ((5, 70), (2, 600), (1, 1100))
 """(batch, tokens): every parameter by itself in the first, all of them at once in the others."""
+ROWS = (6, 200)
+FEW = 12
+"""A larger batch is drawn from and to so many rows, of so few tokens."""
 STEPS = (1e-5, 1e-6, 1e-7, 1e-8)
 COARSE = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 """Relative sizes of the differences; the coarse ones for a layer that computes in float32 inside,
@@ -127,10 +133,19 @@ NOISE = 1e-9
 
 def gradients_are_derivatives(mixer: Mixer) -> None:
     """Gradients of `forward` by the input and by each parameter equal differences of its outputs
-    along random directions, to 1e-6; over 600 and 1,100 tokens all of them together.
+    along random directions, to 1e-6; over 600 and 1,100 tokens and in a larger batch all of them
+    together; and where train mode gives the same outputs, it gives these gradients.
     """
     mixer = tools.cast(mixer)
-    for batch, tokens in SIZES:
+    x = tools.inputs(mixer, *SIZES[0], seed=42)
+    found = []
+    for one in (mixer, copy.deepcopy(mixer).train()):
+        with apart(0):
+            found.append(tools.run(one, x))
+    (y, slopes), (z, training) = found
+    if torch.equal(y, z):
+        tools.all_close(slopes, training, "in eval mode and in train mode")
+    for batch, tokens in (*SIZES, (tools.draws("derivatives").randint(*ROWS), FEW)):
         x = tools.inputs(mixer, batch, tokens, seed=41).requires_grad_()
         wanted = {"the input": x, **{n: p for n, p in mixer.named_parameters() if p.requires_grad}}
         _check(mixer, wanted, f"T={tokens}, batch {batch}", apart=tokens == SIZES[0][1])

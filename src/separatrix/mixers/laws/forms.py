@@ -34,8 +34,9 @@ ULPS = 64
 FEW = range(2, 6)
 MANY = range(6, 13)
 MORE = (13, 70)
-"""Batches in which every row must come out as alone; two of more rows are drawn, one of them with
-as many tokens as few rows have.
+LARGE = (128, 300)
+"""Batches in which every row must come out as alone; one of more rows is drawn, with as many tokens
+as few rows have, and a large one, as models train on.
 """
 ROW = 130
 SHORT = 20
@@ -43,6 +44,8 @@ STEPPED = 8
 """Tokens of a row in a few rows, in many, and of `step`; that it equals forward in batches is
 another law.
 """
+STACKED = (201, 400)
+"""Tokens on which stacked models are compared, from and to."""
 LONG = (200, 768)
 CHANGED = (1, 63, 64, 128, 199, 257, 512)
 """Everything from such a token on is changed at once, and from drawn ones one after the other."""
@@ -164,7 +167,7 @@ def rows_are_alone(mixer: Mixer) -> None:
     """
     draw = tools.draws("rows")
     many = draw.randint(*MORE)
-    batches = [*FEW, *MANY, draw.randint(*MORE), many]
+    batches = [*FEW, *MANY, draw.randint(*LARGE), many]
     rows = tools.inputs(mixer, max(batches), ROW, seed=11)
     forms: dict[str, Callable[[Tensor], Tensor]] = {
         "forward": mixer,
@@ -195,11 +198,12 @@ def rows_are_alone(mixer: Mixer) -> None:
 
 def stacks(mixer: Mixer) -> None:
     """torch.func.vmap over stacked models equals one model after the other: forward, last, at,
-    step, and gradients by the parameters.
+    step, and gradients by the input and the parameters.
     """
-    models = [tools.drawn(copy.deepcopy(mixer), seed) for seed in range(3)]
+    models = [tools.drawn(copy.deepcopy(mixer), seed) for seed in range(2)]
     parameters, buffers = stack_module_state(models)  # type: ignore[arg-type]
-    x = torch.stack([tools.inputs(mixer, 2, 130, seed) for seed in range(3)])
+    tokens = tools.draws("stacks").randint(*STACKED)
+    x = torch.stack([tools.inputs(mixer, 2, tokens, seed) for seed in range(2)]).requires_grad_()
     calls: dict[str, Callable[[Mixer, Tensor], Tensor]] = {
         "forward": lambda m, x: type(m).forward(m, x),
         "last": lambda m, x: m.last(x),
@@ -208,11 +212,11 @@ def stacks(mixer: Mixer) -> None:
     }
 
     def slopes(y: Tensor) -> dict[str, Tensor]:
-        wanted = list(parameters.values())
+        wanted = {"the input": x} | parameters
         found = torch.autograd.grad(
-            y.square().sum(), wanted, materialize_grads=True, allow_unused=True
+            y.square().sum(), list(wanted.values()), materialize_grads=True, allow_unused=True
         )
-        return dict(zip(parameters, found, strict=True))
+        return dict(zip(wanted, found, strict=True))
 
     for name, call in calls.items():
         runner = copy.deepcopy(mixer)
@@ -222,6 +226,5 @@ def stacks(mixer: Mixer) -> None:
         each = [{n: y[i] for n, y in (parameters | buffers).items()} for i in range(len(models))]
         alone = torch.stack([functional_call(runner, m, (x[i],)) for i, m in enumerate(each)])
         tools.close(stacked, alone, f"outputs of {name} under vmap and one model at a time")
-        if parameters:
-            what = f"{name} under vmap and one model at a time"
-            tools.all_close(slopes(stacked), slopes(alone), what)
+        what = f"{name} under vmap and one model at a time"
+        tools.all_close(slopes(stacked), slopes(alone), what)

@@ -112,10 +112,14 @@ def _same(before: State, after: State, otherwise: str) -> None:
         tools.demand(torch.equal(tensor, after[name]), f"'{name}': {otherwise}")
 
 
+LOADED = (150, 1200)
+"""Tokens read with weights that were loaded, from and to."""
+
+
 @torch.no_grad()
 def survives_saving(mixer: Mixer) -> None:
     """A new mixer of the same sizes that loads the weights from safetensors bytes gives equal
-    outputs, in both forms.
+    outputs, in both forms, `forward` at a drawn length.
     """
     other = type(mixer)(mixer.mechanism, width=mixer.width).double().train(mixer.training)
     # what the file does not hold stays NaN
@@ -123,7 +127,7 @@ def survives_saving(mixer: Mixer) -> None:
         if tensor.is_floating_point():
             tensor.fill_(float("nan"))
     other.load_state_dict(tools.moved(mixer.state_dict()))
-    x = tools.inputs(mixer, 2, 70)
+    x = tools.inputs(mixer, 2, tools.draws("saved").randint(*LOADED))
     tools.demand(
         torch.equal(mixer(x), other(x)), "outputs of forward differ after saving and loading"
     )
@@ -157,7 +161,7 @@ AFTER = 20
 def nothing_is_kept(mixer: Mixer) -> None:
     """Two sequences in turn give what each gives by itself; calling changes no weight, buffer or
     random number; and outputs do not depend on what was called before, on how the input lies in
-    memory, on equal rows, or on whether gradients are taken.
+    memory, on equal rows, or on whether gradients are taken or weights ask for them.
     """
     x = tools.inputs(mixer, 2, ALONE, seed=61)
     alone, _ = tools.stream(copy.deepcopy(mixer), x)
@@ -202,6 +206,9 @@ def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
     few, then = x[:, :AFTER], steps[:, :AFTER]
     mixer(tools.inputs(mixer, 3, 40, seed=63))
     tools.close(tools.stream(mixer, few)[0], then, "outputs of step, called again,")
+    frozen = copy.deepcopy(mixer).requires_grad_(False)
+    tools.close(frozen(x), y, "outputs of forward with weights that ask for gradients and without")
+    tools.close(tools.stream(frozen, few)[0], then, "outputs of step of such weights")
     # the same numbers between others in memory, and every row twice
     for what, times, given in (
         ("strided", 1, lambda x: torch.stack([x, x], -1)[..., 0]),

@@ -39,6 +39,8 @@ BUDGET = 120
 STEPS = 512
 LONGER = 1024
 """Tokens on which step is timed against forward, and forward against forward of twice as many."""
+_COPIED = {"__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"}
+"""What makes a copy of a module another thing than the module."""
 Found = TypeVar("Found")
 
 
@@ -174,6 +176,13 @@ def check(
     gets of prompts.
     """
     seed = secrets.randbelow(1 << 31) if seed is None else seed
+    every = {cls for module in mixer.modules() for cls in type(module).__mro__}
+    own = sorted(cls.__name__ for cls in every if _COPIED & vars(cls).keys() and not _known(cls))
+    if own:
+        raise SizeError(
+            f"{mixer.mechanism.name}: {own[0]} says itself how it is copied, and laws look at"
+            f" copies; leave out {', '.join(sorted(_COPIED))}"
+        )
     try:
         copy.deepcopy(mixer)
     except Exception as error:
@@ -215,6 +224,10 @@ def check(
         seed=seed,
         notes=tuple(note for note in notes if note),
     )
+
+
+def _known(cls: type) -> bool:
+    return cls is object or cls.__module__.partition(".")[0] == "torch"
 
 
 def _on_prompts(layers: Mapping[str, tuple[Mixer, Fed]]) -> None:
