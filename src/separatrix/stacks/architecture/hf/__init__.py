@@ -273,7 +273,7 @@ def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Ar
         }
         parts[key] = draft.cls if unknown else _mechanism(draft, sizes, fields)
     layers = tuple(tuple(parts[id(draft)] for draft in layer) for layer in drafted)
-    vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
+    vocabulary = settings.vocabulary or fields.optional_size("vocab_size", "padded_vocab_size")
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
     notes = settings.noted(tuple(fields.notes))
     if missing:

@@ -213,3 +213,98 @@ def test_the_format_of_keys_beside_a_config(tmp_path: Path) -> None:
     beside.write_text("{")
     with pytest.raises(ConfigError, match="hf_quant_config"):
         read_config(tmp_path)
+
+
+def sizes(
+    kind: str, layers: int, heads: int, width: int, mlp: int, vocabulary: int
+) -> dict[str, Any]:
+    return {
+        **{"model_type": kind, "num_hidden_layers": layers, "num_attention_heads": heads},
+        **{"hidden_size": width, "intermediate_size": mlp, "vocab_size": vocabulary},
+        **{"torch_dtype": "bfloat16"},
+    }
+
+
+TIED = {"tie_word_embeddings": True}
+UNTIED = {"tie_word_embeddings": False}
+GROUPED = UNTIED | {"num_key_value_heads": 8}
+ROUTED = UNTIED | {"moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2}
+LATENTS = {"q_lora_rank": 768, "kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32}
+GLM = {"kv_channels": 128, "multi_query_attention": True, "multi_query_group_num": 2}
+OLD = {"model_type": "RefinedWebModel", "n_layer": 32, "n_head": 71, "hidden_size": 4544}
+REFINED = {
+    "model_type": "RefinedWeb",
+    "n_layer": 60,
+    "n_head": 128,
+    "hidden_size": 8192,
+    "n_head_kv": 8,
+}
+BTLM = {"n_layer": 32, "n_head": 32, "n_embd": 2560, "n_inner": 6826, "vocab_size": 50_257}
+
+
+@each(
+    "config, kept, millions",
+    [
+        (sizes("internlm2", 32, 32, 4096, 14_336, 92_544) | GROUPED, 65_536, 7_737),
+        (sizes("internlm", 32, 32, 4096, 11_008, 103_168) | UNTIED, 262_144, 7_321),
+        (sizes("minicpm", 40, 36, 2304, 5760, 122_753), 184_320, 2_725),
+        (sizes("minicpm3", 62, 40, 2560, 6400, 73_448) | LATENTS, 17_856, 4_073),
+        # without the layer of 211 million that predicts a second token: 7,833 in the release
+        (sizes("mimo", 36, 32, 4096, 11_008, 151_680) | GROUPED | {"head_dim": 128}, 73_728, 7_622),
+        (
+            sizes("qwen", 32, 32, 4096, 22_016, 151_936) | UNTIED | {"kv_channels": 128},
+            262_144,
+            7_721,
+        ),
+        (sizes("baichuan", 32, 32, 4096, 11_008, 125_696) | UNTIED, 262_144, 7_506),
+        (sizes("baichuan", 40, 40, 5120, 13_696, 125_696) | UNTIED, 409_600, 13_896),
+        (sizes("orion", 40, 40, 5120, 15_360, 84_608) | UNTIED, 409_600, 14_498),
+        (sizes("xverse", 40, 40, 5120, 13_824, 100_278) | UNTIED, 409_600, 13_715),
+        (
+            sizes("deepseek", 28, 16, 2048, 10_944, 102_400)
+            | ROUTED
+            | {"num_key_value_heads": 16, "num_experts_per_tok": 6, "first_k_dense_replace": 1},
+            114_688,
+            16_376,
+        ),
+        (
+            sizes("grok-1", 64, 48, 6144, 32_768, 131_072)
+            | TIED
+            | {"num_key_value_heads": 8, "num_experts": 8, "num_experts_per_tok": 2},
+            131_072,
+            315_683,
+        ),
+        (
+            sizes("stablelm_epoch", 32, 32, 2560, 6912, 50_304)
+            | UNTIED
+            | {"num_key_value_heads": 32, "rope_pct": 0.25},
+            163_840,
+            2_795,
+        ),
+        (sizes("chatglm", 28, 32, 4096, 13_696, 65_024) | UNTIED | GLM, 14_336, 6_243),
+        (OLD | {"multi_query": True, "alibi": False, "vocab_size": 65_024}, 4_096, 6_921),
+        (OLD | REFINED | {"vocab_size": 65_024}, 61_440, 41_301),
+        (BTLM | {"model_type": "btlm", "position_embedding_type": "alibi"}, 163_840, 2_645),
+    ],
+)
+def test_classes_that_came_as_code(config: dict[str, Any], kept: int, millions: int) -> None:
+    """Numbers kept per token, and millions of weights. Published, in thousand millions, norms and
+    biases among them: InternLM2-7B 7.74, InternLM-7B 7.32, MiniCPM-2B 2.72, MiniCPM3-4B 4.07,
+    MiMo-7B 7.83, Qwen-7B 7.72, Baichuan2 7.51 and 13.90, Orion-14B 14.5, XVERSE-13B 13.7,
+    DeepSeek-MoE-16B 16.4, Grok-1 314, StableLM-3B 2.80, ChatGLM3-6B 6.24, Falcon 6.92 and 41.3,
+    BTLM-3B 2.6.
+    """
+    found = from_config({"torch_dtype": "bfloat16"} | config)
+    assert found.cache_bits(8) - found.cache_bits(7) == 16 * kept
+    assert found.weights is not None
+    assert round(found.weights.total / 1e6) == millions
+
+
+def test_baichuan_rotates_where_it_is_small() -> None:
+    small, large = sizes("baichuan", 2, 32, 4096, 8, 9), sizes("baichuan", 2, 40, 5120, 8, 9)
+    assert [from_config(config).layers[0][0].sizes()["rope"] for config in (small, large)] == [
+        True,
+        False,
+    ]
+    with pytest.raises(ConfigError, match="'openelm'"):
+        from_config({"model_type": "openelm", "num_transformer_layers": 2})
