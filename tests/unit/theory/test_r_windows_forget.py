@@ -4,8 +4,9 @@ about.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import permutations, product
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import CacheItem, Mechanism
-from separatrix.tasks import Recall, Task, parse_task
+from separatrix.tasks import MQAR, Recall, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.base import granted
 from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremRDepth
@@ -367,6 +368,43 @@ def test_the_last_of_many_questions(spec: str, text: str, wanted: str) -> None:
     assert (f"{found.status} of {found.n}" if found else "") == wanted
     if found is not None:
         recheck(found)
+        # fewer tokens are within reach, and text between questions hands on what is asked later
+        length = parse_task(text).length
+        assert f", {length:,} tokens or more)" in found.statement
+        assert found.statement.endswith("behind the prompt")
+
+
+def every_mqar(task: MQAR) -> Iterator[list[int]]:
+    """Every prompt of a few keys, filler of all values and 0 in the tokens between."""
+    k, n, first = task.num_kv_pairs, task.length, task.first_value
+    values = range(first, task.vocab_size)
+    for keys in permutations(range(1, first), k):
+        for told in product(values, repeat=k):
+            pairs = [token for pair in zip(keys, told, strict=True) for token in pair]
+            for places in permutations(range(2 * k, n, 2), k):
+                asked = dict(zip(places, keys, strict=True))
+                free = [t for t in range(2 * k, n) if t not in asked]
+                for filler in product((0, *values), repeat=len(free)):
+                    placed = asked | dict(zip(free, filler, strict=True))
+                    yield pairs + [placed[t] for t in range(2 * k, n)]
+
+
+@each("n, k", [(4, 1), (6, 1), (8, 1), (8, 2)])
+def test_windows_alone_fail_mqar_exactly_where_two_prompts_look_alike(n: int, k: int) -> None:
+    """By brute force, at every token that is answered, whose place is known."""
+    task = MQAR(vocab_size=6, input_seq_len=n, num_kv_pairs=k)
+    prompts = np.array(list(every_mqar(task)))
+    answers = task.answer(prompts)
+    rows, places = np.nonzero(answers >= 0)
+    for size in range(1, n + 1):
+        seen: dict[tuple[int, bytes], set[int]] = {}
+        for row, t in zip(rows.tolist(), places.tolist(), strict=True):
+            view = prompts[row, max(0, t - size + 1) : t + 1].tobytes()
+            seen.setdefault((t, view), set()).add(int(answers[row, t]))
+        alike = any(len(told) > 1 for told in seen.values())
+        found = judge(Architecture.parse(f"window(size={size})"), task)[0]
+        # a window of the whole prompt is judged as what keeps every token
+        assert (found.status == "FAILS") == alike, (size, found.statement)
 
 
 @pytest.mark.parametrize("text", ["parity:n=64", "seqcomp:L=2,m=31,n_1=1", "twosum:n=64,M=405"])

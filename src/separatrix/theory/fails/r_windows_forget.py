@@ -78,10 +78,12 @@ class TheoremR(Theorem):
         tells = "cannot tell" if sign.positive else "could tell"
         where = "" if decisive or not sign.positive else "at that size "
         reach = number(cut.lost.reach)
+        # what is written between two questions may tell the later one what windows have lost
+        written = " behind the prompt" * isinstance(task, MQAR)
         passes = f", all that passes beyond {reach} tokens," if cut.lost.reach else ""
         sentence = (
             f"{number(cut.lost.bits)} bits of state{passes} {where}{tells} {cut.said} apart (log2 ="
-            f" {cut.contents.log2_str()}); {since}, with or without chain of thought"
+            f" {cut.contents.log2_str()}); {since}, with or without chain of thought{written}"
         )
         return self.verdict(
             architecture,
