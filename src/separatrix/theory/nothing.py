@@ -116,7 +116,7 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
         case tasks.Copying() if full:
             _, told, _ = told_places(architecture, n + 1)
             if told > n or finders(architecture, address=1, payload=0, tokens=n, named=True):
-                return lack("a copy takes two full layers", " that address places")
+                return lack("no two full layers address places", ", as a copy takes")
             more = f": {told:,} of {n + 1:,}, and so no token knows how far back to look"
             return unplaced(architecture, n) or lack("rotations alone tell too few places", more)
         case tasks.KHop() if (said := _unhopped(architecture, task)) is not None:
@@ -139,7 +139,9 @@ def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
         more = ": the latest place of a letter is looked for in one layer, or digit by digit"
         return lack("no layers tell places, search and hop", f" in turn{more}")
     if full:
-        more = f": {doubling} double the hops, behind some that look for the latest place of one"
+        more = (
+            f": {doubling} double the hops, behind some that look for the latest place of a letter"
+        )
         return lack(f"takes {doubling + 1} full layers, and it has {full}", more)
     if any(part.registers(1) for layer in architecture for part in layer):
         more = f": {task.V:,} of them {task.k:,} times, behind one that brings the letter before"
@@ -242,7 +244,8 @@ def _uncompared(architecture: Architecture, wanted: Wanted, tokens: int) -> Word
             return lack(short, f" are shown to compare over {tokens:,} tokens")
         more = " of its full layers with the distance, so that values are not shown to compare"
         return lack("rotations turn every key dimension", more)
-    left = f": its {kind_of_readers(architecture)} layers have {most:,} that no rotation turns"
+    left = f": its {kind_of_readers(architecture)} layers have {most:,}"
+    left += " that no rotation turns" * any(one.part.rotation is not None for one in heads)
     return lack("too few key dimensions to compare values", f"{left}, and that takes {needed:,}")
 
 

@@ -176,7 +176,7 @@ def test_a_convolution_multiplies_first() -> None:
     assert maps(f"gdn(conv=4, heads=4, head_dim=64) + {head}", 9) == []
     stack = Architecture.parse(f"{conv} + {head} @ fp32")
     verdict = judge(stack, Permutation(n=9, k=5))[0]
-    assert "2 layers of 2" in verdict.statement
+    assert "2 layers of 2 (1 short" in verdict.statement
     recheck(verdict)
 
 

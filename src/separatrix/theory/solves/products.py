@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from math import ceil, inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -302,10 +303,9 @@ def _multiplied(
     taken, product = steps(architecture, found, points, units, n if first else n + 1)
     if product < n + (not first):
         return None
-    maps = ", ".join(str(step.words) for step in taken)
     sentence = (
-        f"{counted_as(len(taken), 'layer')} of {len(architecture)} multiply {maps} maps, which is"
-        f" enough for {number(product - (not first))} letters; "
+        f"{_layers(taken, architecture)} multiply {_in_turn([step.words for step in taken])}, which"
+        f" is enough for {number(product - (not first))} letters; "
         + ("every token holds the product so far" if first else "a token behind them asks")
     )
     numbers = {
@@ -374,3 +374,19 @@ def width_said(mlp: Mlp) -> str:
     return (
         f"an MLP of {mlp.width:,} units {where} (assumed: {ASSUMED_WIDTH} times the heads' width)"
     )
+
+
+def _in_turn(used: list[int]) -> str:
+    runs = [words for words, _ in groupby(used)]
+    if len(runs) == 1:
+        return f"{runs[0]} maps{' each' if len(used) > 1 else ''}"
+    first, *later = runs
+    return f"{first} maps each, then {', '.join(map(str, later))}"
+
+
+def _layers(taken: list[Step], architecture: Architecture) -> str:
+    brought = sum(not step.reader.rests_on for step in taken)
+    windows = sum(step.reader.window is not None for step in taken) - brought
+    kinds = ((windows, "window"), (brought, "short convolution"))
+    of = ", ".join(counted_as(number, kind) for number, kind in kinds if number)
+    return f"{counted_as(len(taken), 'layer')} of {len(architecture)}{f' ({of})' if of else ''}"

@@ -12,9 +12,9 @@ from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Dyck, Permutation, Task
 from separatrix.tasks.lookups import Lookup
 from separatrix.tasks.tracking import Tracked, tracked
-from separatrix.theory.base import counted
+from separatrix.theory.base import counted, number
 from separatrix.theory.solves.room import Room, bits_of, each, in_turn
-from separatrix.theory.words import SHARED
+from separatrix.theory.words import SHARED, counted_as
 
 MOST_THINGS = 128
 """Largest number of things: what is read of them stays below 2^8, which bfloat16 holds."""
@@ -41,7 +41,11 @@ def state_tracking(architecture: Architecture, task: Task) -> Room | None:
         return None
     # the first, and rather one that `construct` writes weights into
     bare = (one for one in found if one[1].turning is not None and one[1].turning.bare)
-    index, _, room = next(bare, found[0])
+    index, part, room = next(bare, found[0])
+    said = (
+        f"one {part.title} layer (layer {index + 1}) answers every prompt of every length:"
+        f" {room.said}"
+    )
     numbers = {
         "layer": index,
         "things": moved.things,
@@ -50,7 +54,7 @@ def state_tracking(architecture: Architecture, task: Task) -> Room | None:
         "value_numbers": room.values,
         "heads": room.heads,
     }
-    return Room(numbers, (SATURATED,))
+    return Room(numbers, (SATURATED,), said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,7 @@ class Turns:
     keys: int
     values: int
     reflections: int
+    said: str
     heads: int = 1
 
 
@@ -76,18 +81,33 @@ def room_for(moved: Tracked, task: Task, part: Mechanism, *, placed: bool) -> Tu
     if turning is None:
         return None
     if moved.order == 2:
-        # a reflection in one key dimension takes the state s to 1 - s
-        return Turns(form="flip", keys=1, values=1, reflections=1)
+        said = "a reflection in one key dimension takes its state s to 1 - s"
+        return Turns(form="flip", keys=1, values=1, reflections=1, said=said)
     things = moved.things
     if not turning.bare or turning.key_dim < 2 * things or things > MOST_THINGS:
         return None
+    dims = f"keys of {number(2 * things)} of {number(turning.key_dim)} dimensions"
     values = len(moved.followed)
     if moved.swaps <= turning.reflections and values <= turning.value_dim:
-        return Turns(form="reflections", keys=2 * things, values=values, reflections=moved.swaps)
+        used = counted_as(moved.swaps, "reflection")
+        said = f"{used} per token of {turning.reflections:,}, {things:,} things in {dims}"
+        return Turns(
+            form="reflections", keys=2 * things, values=values, reflections=moved.swaps, said=said
+        )
     swapped = isinstance(task, Permutation) and task.shift == "swaps" and placed
     # a head of its own carries the first token's permutation, each thing's place as a unit vector
     if swapped and turning.heads >= 2 and turning.value_dim >= things * things:
-        return Turns(form="swaps", keys=2 * things, values=things * things, reflections=1, heads=2)
+        return Turns(
+            form="swaps",
+            keys=2 * things,
+            values=things * things,
+            reflections=1,
+            heads=2,
+            said=(
+                "prompts as this shift draws them, one reflection per token, and a second head that"
+                f" carries the first token; {things:,} things in {dims}"
+            ),
+        )
     return None
 
 
