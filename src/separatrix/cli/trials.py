@@ -18,7 +18,7 @@ from separatrix.findings.running import with_curves
 from separatrix.findings.trial import Trial
 from separatrix.findings.trial import trial as scaled
 from separatrix.stacks.architecture.resolve import Stack, stack_of
-from separatrix.tasks import Task
+from separatrix.tasks import Task, task_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,8 +84,10 @@ def trial(
     Raises SizeError where the hours may not suffice, SpecError, SizeError or UnknownNameError for
     what cannot be scaled, and what `sweep` raises.
     """
+    if not hours >= 0:
+        raise SizeError(f"hours is {hours}; it must be at least 0")
     own = {one if isinstance(one, str) else str(stack_of(one)): stack_of(one) for one in models}
-    asked = task if isinstance(task, str) else task.spec
+    asked = task if isinstance(task, str) else task_of(task).spec
     found = scaled(own, asked, seeds=seeds, steps=steps)
     here: dict[str, Any] = {"store": Path(store), "workers": workers, "device": device}
     if short := found.short(found.plan(**here), hours):

@@ -26,6 +26,7 @@ from separatrix.tasks import Task, task_of
 from separatrix.theory.fails.a_accuracy import check_answers
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
+from separatrix.training.sweeps.engines.pool import devices
 from separatrix.training.sweeps.processes import Stopping
 
 
@@ -93,18 +94,19 @@ def train(
     seed 0 unless told). The same run on the same machine gives the same result.
 
     Raises SpecError for a stack without a task, or a run with one, what reading the texts and
-    building the model raise, SizeError when a loss or a parameter is no longer finite, and
-    CheckFailed for an accuracy that no weights can have.
+    building the model raise, SizeError when a loss or a parameter is no longer finite,
+    EngineError for a device that is not there, and CheckFailed for an accuracy that no weights can
+    have.
     """
     if not isinstance(run, Run):
-        if task is None:
+        if task is None or "architecture" in settings:
             raise SpecError("train takes a Run, or a stack and a task: train('full', 'eva:n=8')")
         texts = {"architecture": stack_of(run).spec, "task": task_of(task).spec, "seed": 0}
         run = Run.from_json(texts | settings).canonical()
         run.check()
     elif task is not None or settings:
         raise SpecError("a Run says its task and its settings itself: train(run)")
-    trainer = Trainer(Pack((run,)), device=device)
+    trainer = Trainer(Pack((run,)), device=devices(device)[0])
     while trainer.active:
         trainer.advance(_STEPS)
         if progress is not None:

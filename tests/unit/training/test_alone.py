@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.each import each
 
-from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import EngineError, SizeError, SpecError, UnknownNameError
 from separatrix.models.stored.run import Run
 from separatrix.tasks import parse_task
 from separatrix.training.alone import train
@@ -65,6 +65,10 @@ def test_a_run_says_all_of_it() -> None:
         train(RUN, "eva:n=4,V=4")
     with pytest.raises(UnknownNameError, match="stepz"):
         train("full", "eva:n=4,V=4", stepz=2)
+    with pytest.raises(SpecError):
+        train("full", "eva:n=4,V=4", architecture="gdn")
+    with pytest.raises(EngineError, match="no device 'gpu'"):
+        train(RUN, device="gpu")
 
 
 @each("change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}])

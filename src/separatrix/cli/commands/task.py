@@ -153,6 +153,8 @@ def _export(text: str, asked: Asked) -> Told:
     else:
         texts = _ladder(text, asked.n)
         wanted = [(one, file_name(one.partition(",labels=")[0]), {}) for one in texts]
+    if len({name for _, name, _ in wanted}) < len(wanted):
+        raise SpecError("an export names a size twice; each has a folder of its own")
     if len(wanted) == 1:
         (one, _, more), out = wanted[0], asked.out
         return _exported(one, out, out, asked, more)

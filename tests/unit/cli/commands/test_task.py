@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.cli.main import run
 from separatrix.tasks import TASKS, parse_any_task, parse_task
@@ -57,9 +58,13 @@ def test_sizes_with_commas_are_a_ladder(capsys: pytest.CaptureFixture[str], tmp_
     assert all(Path(file).is_file() for one in all_of for file in one["files"])
 
 
-def test_a_ladder_is_exported_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Its second size is none."""
+@each("sizes, told", [("40,2", "length"), ("40,40", "names a size twice")])
+def test_a_ladder_is_exported_whole_or_not_at_all(
+    sizes: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its second size is none, or the first again."""
     out = tmp_path / "new" / "a"
-    words = ["task", "needles", "export", "--n", "40,2", "--format", "jsonl", "--out", str(out)]
+    words = ["task", "needles", "export", "--n", sizes, "--format", "jsonl", "--out", str(out)]
     assert run(words) == 2
+    assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

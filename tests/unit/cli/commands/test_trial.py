@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,10 @@ def test_python_refuses_as_the_command_does(tmp_path: Path) -> None:
         sx.trial("gdn", sx.Architecture.parse("full"), task="eva:n=2,V=2", hours=0, store=store)
     with pytest.raises(SpecError):
         sx.trial("gdn", task="recall", store=store)
+    with pytest.raises(SpecError, match="3 names no task"):
+        sx.trial("gdn", "full", task=3, store=store)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(SizeError, match="hours is nan"):
+        sx.trial("gdn", "full", task="recall", hours=math.nan, store=store)
 
 
 def test_no_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

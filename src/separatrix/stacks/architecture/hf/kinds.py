@@ -104,7 +104,8 @@ def _repeated(fields: Fields, name: str) -> list[Any]:
     """A list of kinds with how often they repeat, written out (GPT-Neo)."""
     found: list[Any] = []
     for entry in json_list(fields.value(name)) or []:
-        words, times = (json_list(entry) or [None, 0])[:2]
+        pair = json_list(entry) or []
+        words, times = pair if len(pair) == 2 else (None, 0)
         once = json_list(words) or []
         if type(times) is not int or not 0 < times * len(once) <= fields.layers():
             raise fields.wrong(name, "list kinds of layers, and how often they repeat")

@@ -205,7 +205,8 @@ def test_gpt_neo_windows() -> None:
     }
     near, far = 32 * 128, 50 * 128
     assert numbers(neo, 50) == [far, near, far, near, near]
-    for wrong in ([[["global", "local"], 3]], [[["global", "near"], 2], [["local"], 1]], [5], None):
+    near_named, alone = [[["global", "near"], 2], [["local"], 1]], [[["global"] * 5]]
+    for wrong in ([[["global", "local"], 3]], near_named, alone, [5], None):
         with pytest.raises(ConfigError, match="'attention_types'"):
             from_config(neo | {"attention_types": wrong})
 
