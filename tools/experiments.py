@@ -51,11 +51,12 @@ def results(experiment: Experiment, most: int | None) -> tuple[Results, *tuple[s
         if not ROWS.exists():
             return None
         rows, name = list(checked_lines(ROWS, most)), ROWS.relative_to(ROOT).as_posix()
-        left = ", ".join(unfinished(rows)) or "nothing"
+        left = unfinished(rows)
+        named = f"{len(left)} cells, from {left[0]} on (run.py --list)" if left else "nothing"
         return (
             of_lines(ended(rows)),
             f"From the first {len(rows):,} lines of {name}.",
-            f"Planned, and not trained to the last seed: {left}.",
+            f"Planned, and not trained to the last seed: {named}.",
         )
     table = read(experiment.name)
     return None if table is None else (of_table(table), made(table))

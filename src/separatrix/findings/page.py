@@ -25,7 +25,6 @@ SHOWN = Fraction(1, 20)
 ALIKE = 1.02
 """Parameters that differ by less are called equal."""
 COLUMNS = ("cell", "solved by", "in steps", "every seed", "accuracy", "rate", "proved")
-_GREY = '<span style="color:gray">'
 
 
 class Found(NamedTuple):
@@ -67,11 +66,11 @@ def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
 
 
 def markdown(results: Results) -> str:
-    """The table, what is grey in grey."""
+    """The table, what is grey in italics."""
     rows: list[tuple[str, ...]] = [COLUMNS, ("---",) * len(COLUMNS)]
     for cells, grey in lines(results):
         said = map(plain, cells)
-        rows.append(tuple(f"{_GREY}{one}</span>" if grey and one else one for one in said))
+        rows.append(tuple(f"<i>{one}</i>" if grey and one else one for one in said))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

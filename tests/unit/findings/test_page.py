@@ -62,7 +62,7 @@ def test_the_table_has_every_seed_and_grey_is_grey() -> None:
     assert "100, 120, not in 4,000" in first
     assert "| b | 3 of 3 seeds (29 to 100 %) | 95 (90 to 100) |" in second
     grey = markdown(of_table(table({"a": (100, None)}, steps=399))).splitlines()[2]
-    assert "gray" in grey
+    assert "<i>" in grey
     assert "in 399 steps (1 of 2)" in grey
 
 
