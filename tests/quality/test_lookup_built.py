@@ -224,7 +224,7 @@ def test_strings_are_copied_where_rotations_turn_every_dimension(
     assert rotation is not None
 
     def layer(**spaces: int) -> tuple[Model, Spaces]:
-        space = Spaces(letter=1, start=1, **spaces)
+        space = Spaces(letter=1, beside=1, **spaces)
         fresh = empty_model(task, one, space, hidden=0, bos=True, placed=False)
         return fresh, space
 

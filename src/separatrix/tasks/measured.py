@@ -63,10 +63,12 @@ def best_rule(spec: str) -> Rule | None:
 
 def stated(task: Task | TextTask, rule: str) -> Fraction | None:
     """A rule's level, or its measurement and a hundredth; elsewhere a probe's bound, or None."""
-    found = rules(task.spec).get(rule) if rule in task.measured else None
+    # whatever draws instances is audited, also what is no task of ours
+    told = getattr(task, "measured", ())
+    found = rules(task.spec).get(rule) if rule in told else None
     if found is not None:
         return _reached(found)
-    return task.level(rule) if rule in PROBES or rule not in task.measured else None
+    return task.level(rule) if rule in PROBES or rule not in told else None
 
 
 def _reached(found: float) -> Fraction:

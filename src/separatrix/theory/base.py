@@ -98,7 +98,8 @@ class Theorem(ABC):
     @property
     def cited(self) -> str:
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
-        return f"{'construction:' if self.key.islower() else 'Theorem'} {self.key}"
+        built = self.shows == SOLVABLE and self.key.islower()
+        return f"{'construction:' if built else 'Theorem'} {self.key}"
 
     def speaks_of(self, architecture: Architecture) -> bool:
         """Whether it is about a stack at all."""

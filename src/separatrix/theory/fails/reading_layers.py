@@ -189,8 +189,8 @@ class DepthTheorem(Theorem, Generic[P]):
         other = task is not None and parameters.size != self.size(found.sizes, task)
         if other or functions != self.functions(found.sizes.readers):
             raise CheckFailed(
-                f"the parameters of Theorem {self.key} are about {functions} functions, or sizes,"
-                " that it is not about here"
+                f"the parameters of Theorem {self.key} ({functions} functions) are not those of"
+                " this stack and task"
             )
         if not self.holds(found.sizes, found.parameters):
             raise CheckFailed(
