@@ -233,7 +233,7 @@ addresses in all layers but one.
 """
 
 
-@pytest.mark.parametrize("stack", ASKED)
+@pytest.mark.parametrize("stack", [pytest.param(ASKED[0], marks=pytest.mark.slow), ASKED[1]])
 @each(
     "text, heads, words",
     [
