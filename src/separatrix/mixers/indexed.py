@@ -22,18 +22,19 @@ and the norm of index keys: DeepSeek trains them to predict full attention, with
 that is not here.
 Source: DeepSeek-AI 2025 (DeepSeek-V3.2), arXiv 2512.02556, section 2.1; transformers' deepseek_v32.
 State after t tokens: keys and values (kv_heads, t, .), or latents (t, latent) and rotated keys (t,
-rope_dim); and index keys (t, index_dim). Parallel form: keys and values written out, a part of the
-queries at a time under a mask; of long sequences computed again in the backward pass, so that
-memory is linear. Time is T^2, as that of the index scores is.
+rope_dim); and index keys (t, index_dim). Parallel form: keys and values written out, a
+part of the queries at a time, computed again in the backward pass, so that memory is linear. The
+index scores take time T^2.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core.numbers.rotary import Rotation
@@ -52,10 +53,11 @@ from separatrix.mixers.base.tensors import (
     Values,
 )
 from separatrix.mixers.mla import LatentMixer
+from separatrix.mixers.ops import blockwise
 from separatrix.mixers.ops.blockwise import among_largest, largest
 from separatrix.mixers.ops.maps import rotate
 from separatrix.mixers.ops.recompute import recomputed
-from separatrix.mixers.ops.softmax import chosen_softmax
+from separatrix.mixers.ops.softmax import chosen_softmax, in_parts
 from separatrix.stacks.mechanisms import DSA, Indexed
 
 
@@ -170,23 +172,33 @@ def indexed_softmax(
     topk: int,
 ) -> Values:
     """The outputs of all tokens; `index` are queries, weights and keys of the indexer."""
-    heads = q.shape[1]
+    batch, heads, tokens, _ = q.shape
     index_q, index_w, index_k = (y.detach() for y in index)
 
-    def choice(first: int, last: int) -> Tensor:
-        asking = index_q[:, first:last], index_w[:, first:last]
-        return recomputed(partial(best, topk=topk), *asking, index_k[:, :last])[:, None]
+    def choice(choose: Callable[[Tensor, int], Tensor], first: int, last: int) -> Tensor:
+        run = partial(best, choose=choose, topk=topk)
+        return recomputed(run, index_q[:, first:last], index_w[:, first:last], index_k[:, :last])
 
-    keys, values = (y.repeat_interleave(heads // k.shape[1], 1) for y in (k, v))
-    return chosen_softmax(q, keys, values, choice, whole=topk)
+    near = min(tokens, max(1, blockwise.DENSE) * topk)
+    keys, values = (y[:, :, :near].repeat_interleave(heads // k.shape[1], 1) for y in (k, v))
+    marks = partial(choice, lambda scores, k: among_largest(scores, k)[:, None])
+    outputs = [chosen_softmax(q[:, :, :near], keys, values, marks, whole=topk)]
+    if near < tokens:
+        places = blockwise.few_scores(near, tokens, batch * heads)
+        rest = q[:, :, near:]
+        outputs += in_parts(
+            gathered, places, rest, (k, v), lambda *at: (choice(largest, *at),), kept=False
+        )
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
 
 
-def best(q: Tensor, w: Tensor, k: Tensor, *, topk: int) -> Bool[Tensor, "b i j"]:
-    """Which tokens are chosen for the last ones by their scores, no later one among them."""
+def best(
+    q: Tensor, w: Tensor, k: Tensor, *, choose: Callable[[Tensor, int], Tensor], topk: int
+) -> Tensor:
+    """What is chosen for the last tokens by their scores, of later tokens minus infinity."""
     later = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool, device=q.device)
     scores = index_scores(q, w, k)
-    hidden = scores.masked_fill(later.triu(1 + k.shape[1] - q.shape[1]), -math.inf)
-    return among_largest(hidden, topk)
+    return choose(scores.masked_fill(later.triu(1 + k.shape[1] - q.shape[1]), -math.inf), topk)
 
 
 def index_scores(
@@ -201,3 +213,20 @@ def index_scores(
         scores = weight * hits if scores is None else torch.addcmul(scores, weight, hits)
     assert scores is not None
     return scores
+
+
+def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, first: int) -> Tensor:
+    """Softmax over the chosen tokens (b i k), none of them later than the query (q b h i d; k, v b
+    g j .), of keys and values gathered for every query from token `first` on.
+    """
+    batch, groups, tokens, _ = k.shape
+    # the rows of all sequences and heads in one list: where each of them begins
+    start = torch.arange(batch * groups, device=k.device).view(batch, groups, 1, 1) * tokens
+    rows = (chosen[:, None] + start).flatten()
+    keys, values = (
+        y.flatten(0, 2).index_select(0, rows).view(batch, groups, *chosen.shape[1:], -1)
+        for y in (k, v)
+    )  # b g i k .
+    queries = q.unflatten(1, (groups, -1)).transpose(2, 3)  # b g i r d
+    weights = (queries @ keys.transpose(-1, -2)).softmax(-1)
+    return (weights @ values).transpose(2, 3).flatten(1, 2)

@@ -196,15 +196,13 @@ def chosen_softmax(
         size = max(CHOSEN_PART, tokens // 16)
         kept = batch * heads * tokens * tokens <= KEPT
         run = partial(_chosen_part, block=block)
-        places = spans(whole, tokens, size) if kept else few_scores(whole, tokens, batch * heads)
-        # tokens are no blocks: of single ones a mask is quicker at any length
-        if block > 1 and not is_dense(tokens, whole):
+        if not is_dense(tokens, whole):
             # in parts that begin where blocks do; what is not kept it says itself
             kept = True
             scores = max(whole, batch * heads * tokens // block)
             size = max(ROOM // scores, 8 * block, size) // block * block
             run = partial(tiled, block=block, picks=whole // block - 1)
-            places = spans(whole, tokens, size)
+        places = spans(whole, tokens, size)
         rest = q[:, :, whole:]
         outputs += in_parts(run, places, rest, (k, v), lambda *at: (choice(*at),), kept=kept)
     return _joined(outputs)
