@@ -220,7 +220,7 @@ def _unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
     if any(full_heads(architecture)):
         return missing
     return lack(
-        "no layers are shown to count and keep brackets",
+        "no layers are shown to keep brackets",
         ": a plain sum over all tokens, without decay, normaliser or norm (linear attention with"
         " normaliser=false), behind it a delta rule without convolution, norm or gate of"
         f" {needed.slots:,} key dimensions and {needed.bits} value dimensions, and one more, in"
