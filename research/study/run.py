@@ -3,7 +3,7 @@
 stays as it is, and keeps each run as one line of text: what is in the rows is not trained again,
 on whatever machine.
 
-    run.py --checkout DIR --rows FILE --store FILE [--hours H] [--list]
+    run.py --checkout DIR --rows FILE --store FILE [--from CELL] [--hours H] [--list]
 
 After each cell the plan is made anew: rates that have come name the cells that follow. A row is the
 run as `separatrix runs list --json` tells it, with the cell's name, the commit, its curve and a
@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import dropwhile
 from pathlib import Path
 
 import plan
@@ -93,6 +94,9 @@ def main():
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--hours", type=float, default=1e9)
     parser.add_argument(
+        "--from", dest="first", default="", help="leave out the cells before the first named so"
+    )
+    parser.add_argument(
         "--list", action="store_true", help="only say what is there and what is missing"
     )
     a = parser.parse_args()
@@ -123,7 +127,8 @@ def main():
     failed = set()
     while not stopped and time.time() < end:
         rows = read(a.rows)
-        open_cells = ((c, missing(rows, c)) for c in plan.cells(rows) if c["name"] not in failed)
+        planned = dropwhile(lambda c: not c["name"].startswith(a.first), plan.cells(rows))
+        open_cells = ((c, missing(rows, c)) for c in planned if c["name"] not in failed)
         cell, seeds = next(((c, s) for c, s in open_cells if s), (None, None))
         if cell is None:
             print("nothing is missing" if not failed else f"failed: {sorted(failed)}")
