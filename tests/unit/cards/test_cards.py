@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from math import log2
 
 import pytest
@@ -11,6 +12,7 @@ from support.paper_sizes import paper_sizes
 
 from separatrix.cards import CardLine, card, card_facts
 from separatrix.cards.composition import filling
+from separatrix.cards.facts import Row
 from separatrix.cards.question import failure
 from separatrix.cards.questions import looked_up, values_of
 from separatrix.stacks.architecture import Architecture
@@ -323,14 +325,17 @@ def _written(spec: str, context: int) -> CardLine:
     return next(line for line in lines if line.key == "composition" and line.thought)
 
 
+@cache
+def _table(spec: str, context: int) -> tuple[Row, ...]:
+    return card_facts(Architecture.parse(spec), context).table
+
+
 @each("key", ["recall-2", "needle", "needles", "induction", "pairs", "equality"])
 def test_what_a_second_full_layer_adds_is_named(key: str) -> None:
     """No construction is named by its premises: one layer lacks another one before it."""
     for context in (64, 4096):
         one, two = (
-            next(
-                row for row in card_facts(Architecture.parse(spec), context).table if row.key == key
-            )
+            next(row for row in _table(spec, context) if row.key == key)
             for spec in ("gdn + full", "gdn + full*2")
         )
         assert (one.status, two.status) == ("OPEN", "SOLVABLE")

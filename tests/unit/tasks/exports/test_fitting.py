@@ -66,6 +66,7 @@ def test_where_nothing_fits_is_said(text: str) -> None:
         fitted(parse_any_task(text), 20, ROWS, 0, words)
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     with pytest.raises(SpecError, match="not loaded"):

@@ -70,6 +70,7 @@ def test_what_no_machine_can_be_called(host: str) -> None:
     assert Job(host, 1, "CPU", b"").silence(2.0).endswith(host)
 
 
+@pytest.mark.slow
 def test_what_listens_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray waits for minutes; the engine does not."""
     pytest.importorskip("ray")
