@@ -58,10 +58,7 @@ class Trialled(Shown):
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:
     """Every seed, what was contrasted, and notes."""
     rows = [cells for cells, _ in lines(results)]
-    said = (
-        f"- {one.contrast.one} against {one.contrast.other}: {one.said}"
-        for one in contrasts(wanted.contrasts, results)
-    )
+    said = (f"- {one.told}" for one in contrasts(wanted.contrasts, results))
     table = [Table(rows, COLUMNS)] if rows else []
     return [Heading(), *table, Heading(), *map(Line, [*said, *notes(results), *more])]
 

@@ -3,10 +3,11 @@
 Its page is a Markdown file. Between two lines `---` at its head stand, as YAML: `title` and
 `question`; `baseline`, `grid` and `seeds` as in the file of a sweep; `layouts`, the axis, by name
 (a stack, or a mapping with `architecture` and what else is the layout's own, such as its
-`learning_rate`); and `contrasts`, pairs of cells named before the first run. Without `layouts` the
-recorded results name its runs. `pictures` are named, each with a `title` and either `cells` or
-`curves`, names of cells, `*` for any letters. Below stands the text, with claims (`claims.py`) and,
-in the same braces, `table`, `contrasts` and pictures.
+`learning_rate`); and `contrasts`, pairs of cells named before the first run, or lists of them by
+question. Without `layouts` the recorded results name its runs. `pictures` are named, each with a
+`title` and either `cells` or `curves`, names of cells, `*` for any letters. Below stands the text,
+with claims (`claims.py`) and, in the same braces, `table` (`table a-* !*-b` of those cells),
+`contrasts` (of one question, where it is named) and pictures.
 """
 
 from __future__ import annotations
@@ -36,13 +37,20 @@ class Planned(NamedTuple):
     runs: tuple[Run, ...]
 
 
+TESTS = ("steps", "solved", "longer")
+
+
 class Contrast(NamedTuple):
     """Two cells that are compared, named before the first run."""
 
     one: str
     other: str
-    test: Literal["steps", "solved"] = "steps"
-    """Steps to solve, paired by seed; or how many seeds solved it."""
+    test: Literal["steps", "solved", "longer"] = "steps"
+    """Steps to solve, paired by seed; how many seeds solved it; or the share of right answers at
+    the longest size of seeds that solved both, paired.
+    """
+    question: str = ""
+    """Holm is over the contrasts of one question."""
 
 
 class Picture(NamedTuple):
@@ -128,15 +136,21 @@ def read_page(path: Path) -> Experiment:
             f"{path.name}: a page begins with `---`, title and question, other keys of"
             f" {', '.join(_KEYS)}, and `---`"
         )
-    if any(one[2:] not in ([], ["steps"], ["solved"]) for one in head.get("contrasts", ())):
-        raise SpecError(f"{path.name}: a contrast is of two cells, and of `steps` or `solved`")
+    named = head.get("contrasts") or []
+    asked = named if isinstance(named, dict) else {"": named}
+    if any(one[2:] not in ([], *([test] for test in TESTS)) for of in asked.values() for one in of):
+        raise SpecError(f"{path.name}: a contrast is of two cells, and of one of {TESTS}")
     return Experiment(
         name=path.stem,
         title=head["title"],
         question=head["question"],
         layouts=head.get("layouts", {}),
         sweep={name: head[name] for name in _SWEEP if name in head},
-        contrasts=tuple(Contrast(*one) for one in head.get("contrasts", ())),
+        contrasts=tuple(
+            Contrast(*one)._replace(question=question)
+            for question, every in asked.items()
+            for one in every
+        ),
         pictures={
             name: Picture(one["title"], (*one.get("cells", ()), *curves), bool(curves))
             for name, one in head.get("pictures", {}).items()

@@ -36,9 +36,10 @@ _OF_CELL: dict[str, Callable[[Cell], Any]] = {
     "solved": lambda cell: cell.solved,
     "steps": lambda cell: median(cell.to_solve),
     "median": lambda cell: Fraction(median(cell.accuracies)),
+    "longest": lambda cell: median(cell.at_longest.values() or [Fraction(0)]),
 }
 """What a claim may ask of a cell. Steps are those to solve it, of the median seed; an unsolved seed
-is later than all.
+is later than all. Answers at the longest size are of the median seed that solved it at its own.
 """
 
 

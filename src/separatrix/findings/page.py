@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
 from fractions import Fraction
 from math import ceil, floor
 from statistics import median
@@ -32,10 +34,16 @@ class Found(NamedTuple):
 
     contrast: Contrast
     p: Fraction | None
-    """After Holm over all contrasts that the page names; None where it is open."""
+    """After Holm over all contrasts of its question; None where it is open."""
     said: str
     ahead: str = ""
     """The cell that is; "" where it is open."""
+
+    @property
+    def told(self) -> str:
+        one, other, test, _ = self.contrast
+        at = "" if test == "steps" else f" ({test})"
+        return f"{one} against {other}{at}: {self.said}"
 
 
 def line(cell: Cell, grey: str) -> tuple[str, ...]:
@@ -43,6 +51,8 @@ def line(cell: Cell, grey: str) -> tuple[str, ...]:
     many = f"{cell.solved} of {len(cell.seeds)}"
     low, high = interval(cell.solved, len(cell.seeds))
     half, least, most = (f(cell.accuracies) for f in (median, min, max))
+    longest = cell.at_longest.values()
+    beyond = f"; {shown(median(longest))} at the longest size" if longest else ""
     return (
         cell.name,
         f"not solved in {cell.steps:,} steps ({many})"
@@ -50,7 +60,7 @@ def line(cell: Cell, grey: str) -> tuple[str, ...]:
         else f"{many} seeds ({floor(100 * low)} to {ceil(100 * high)} %)",
         "" if grey else cell.spread,
         ", ".join(cell.ends),
-        f"{shown(half)} ({shown(least)} to {shown(most)})",
+        f"{shown(half)} ({shown(least)} to {shown(most)}){beyond}",
         f"{cell.rate:g}",
         proved(Architecture.parse(cell.stack), parse_task(cell.task)),
     )
@@ -65,22 +75,40 @@ def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
     return [(line(cell, grey := results.grey(cell)), grey) for cell in kept]
 
 
-def markdown(results: Results) -> str:
-    """The table, what is grey in italics."""
+def markdown(results: Results, named: Sequence[str] = ()) -> str:
+    """The table, what is grey in italics: of the cells named, `*` for any letters, or, behind `!`,
+    of all others.
+    """
     rows: list[tuple[str, ...]] = [COLUMNS, ("---",) * len(COLUMNS)]
     for cells, grey in lines(results):
+        without = [one[1:] for one in named if one.startswith("!")]
+        of = [one for one in named if not one.startswith("!")] or ["*"]
+        if not _any(cells[0], of) or _any(cells[0], without):
+            continue
         said = map(plain, cells)
         rows.append(tuple(f"<i>{one}</i>" if grey and one else one for one in said))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def _any(name: str, of: Iterable[str]) -> bool:
+    return any(fnmatch(name, one) for one in of)
+
+
 def contrasts(named: Sequence[Contrast], results: Results) -> list[Found]:
-    """What came of contrasts: an exact test each, Holm over all that are named."""
+    """What came of contrasts: an exact test each, Holm over all that a question names."""
     tested = [_tested(one, results) for one in named]
-    # one that is open counts as well
-    adjusted = holm([Fraction(1) if p is None else p for p, _ in tested])
+    adjusted: dict[Contrast, Fraction] = {}
+    for question in {one.question for one in named}:
+        # one that is open counts as well
+        of = {
+            one: Fraction(1) if p is None else p
+            for one, (p, _) in zip(named, tested, strict=True)
+            if one.question == question
+        }
+        adjusted |= zip(of, holm([*of.values()]), strict=True)
     found: list[Found] = []
-    for one, (p, said), after in zip(named, tested, adjusted, strict=True):
+    for one, (p, said) in zip(named, tested, strict=True):
+        after = adjusted[one]
         if p is None:
             found.append(Found(one, None, f"open: {said}"))
             continue
@@ -113,20 +141,32 @@ def _tested(named: Contrast, results: Results) -> tuple[Fraction | None, str]:
         return fisher(one.solved, many[0], other.solved, many[1]), names[not first]
     if [seed.seed for seed in one.seeds] != [seed.seed for seed in other.seeds]:
         return None, "the two have different seeds"
-    p, first = sign_flips([*zip(one.to_solve, other.to_solve, strict=True)])
+    if named.test == "steps":
+        p, first = sign_flips([*zip(one.to_solve, other.to_solve, strict=True)])
+        return p, names[not first]
+    a, b = one.at_longest, other.at_longest
+    # the larger share is ahead
+    pairs = [(-float(a[seed]), -float(b[seed])) for seed in a.keys() & b.keys()]
+    if len(pairs) < LEAST_SEEDS:
+        return None, f"{len(pairs)} seeds solved both"
+    p, first = sign_flips(pairs)
     return p, names[not first]
 
 
 def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> str:
     """The page's text, its claims computed. Raises what `Claims.fill` raises."""
     found = contrasts(experiment.contrasts, results)
-    told = (f"{x.contrast.one} against {x.contrast.other}: {x.said}" for x in found)
-    said = "\n".join(f"- {plain(one)}" for one in told)
+    known: dict[str, str] = {}
+    for question in ("", *{x.contrast.question: None for x in found}):
+        of = (x for x in found if question in ("", x.contrast.question))
+        known[f"contrasts {question}".strip()] = "\n".join(f"- {plain(x.told)}" for x in of)
+    for words in re.findall(r"{{(table\b.*?)}}", experiment.text):
+        known[words] = markdown(results, words.split()[1:])
     tested = {frozenset(x.contrast[:2]): (x.p, x.ahead) for x in found if x.p is not None}
     claims = Claims(results, tested, f"{experiment.name}.md")
-    drawn = dict.fromkeys(pictures(experiment), "")
-    known = {"table": markdown(results), "contrasts": said, **drawn}
-    return claims.fill(experiment.text, {**known, **parts})
+    return claims.fill(
+        experiment.text, {**known, **dict.fromkeys(pictures(experiment), ""), **parts}
+    )
 
 
 def section(experiment: Experiment, results: Results, *said: str, folder: str, heading: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from separatrix.cards.measured.table import Rate, Row, Table
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
-from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.outcome import Outcome, share
 from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed
 from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.amounts import format_share
@@ -59,6 +59,12 @@ class Cell:
     @property
     def accuracies(self) -> tuple[Fraction, ...]:
         return tuple(seed.accuracy for seed in self.seeds)
+
+    @property
+    def at_longest(self) -> dict[int, Fraction]:
+        """Right answers at the longest size, of each seed that solved it at its own."""
+        last = ((x.seed, x.longer_right[-1:], x.longer_due[-1:]) for x in self.seeds if x.solved)
+        return {seed: share(*right, *due) for seed, right, due in last if due}
 
     @property
     def ends(self) -> list[str]:
