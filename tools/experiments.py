@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "experiments.md"
 IMAGES = ROOT / "docs" / "images"
 ROWS = ROOT / "research" / "study" / "rows.jsonl"
+PLAN = runpy.run_path(str(ROWS.with_name("plan.py")))
 BEGIN = "<!-- from here on written by tools/experiments.py -->\n"
 """Above it people write."""
 FIRST = re.compile(r"From the first ([0-9,]+) lines of research/study/rows\.jsonl")
@@ -64,11 +65,10 @@ def results(experiment: Experiment, most: int | None) -> tuple[Results, *tuple[s
 
 def wanting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The plan's cells that still want seeds."""
-    plan = runpy.run_path(str(ROWS.with_name("plan.py")))
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault(row["cell"], []).append(row)
-    return [one for one in plan["cells"](found) if _runs(one) > len(found.get(one["name"], ()))]
+    return [one for one in PLAN["cells"](found) if _runs(one) > len(found.get(one["name"], ()))]
 
 
 def _runs(cell: dict[str, Any]) -> int:
@@ -82,11 +82,12 @@ def unfinished(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def ended(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All rows but of the plan's cells that still want seeds: those that end first are the quick
-    ones.
+    """All rows but of the plan's cells that still want seeds, or were given up: those that end
+    first are the quick ones.
     """
     # others choose a rate or look for a task, and are compared with nothing
     short = {one["name"] for one in wanting(rows) if isinstance(one["learning_rate"], float)}
+    short.add(PLAN["GIVEN_UP"])
     return [row for row in rows if row["cell"] not in short]
 
 

@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_453, 6_200),
     "checks": (2_658, 2_600),
     "training": (5_293, 3_800),
-    "findings": (1_911, 1_800),
+    "findings": (1_912, 1_800),
     "cli": (7_422, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
