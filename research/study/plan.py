@@ -56,8 +56,9 @@ LAST_SCOUT = {
 }
 # That task is given up: with 21,000 steps ten of ten seeds of two full layers were solved, the
 # slowest at 12,460; with four times as many one of five at 48,360, so that one that is not solved
-# needs 193,440, for each of ten seeds. Three steps over permutations in its place, whose tables are
-# half as long: the first that all full solves and one full layer does not.
+# needs 193,440, for each of ten seeds. In its place three steps over permutations, whose tables are
+# half as long, and chains of three and four hops: the first that all full solves and one full layer
+# does not.
 GIVEN_UP = "compose3-gdn-8-2-spread-cheap-60000"
 SMALLER = {
     f"steps3-{m}": {
@@ -65,6 +66,8 @@ SMALLER = {
         "steps": 6000,
     }
     for m in (6, 8)
+} | {
+    f"hops{k}": {"task": f"khop:n={4 * k + 4},V=4,k={k},queries=all", "steps": 6000} for k in (3, 4)
 }
 TASKS |= SMALLER
 CHEAP = {
