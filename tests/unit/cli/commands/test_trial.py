@@ -166,3 +166,10 @@ def test_from_layouts_to_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Nothing here" in " ".join(str(found).split())
     assert found.to_json()["rules"] == found.rules
     assert "Nothing here" in " ".join(said[0].split())
+
+
+def test_a_single_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of it, for the search of rates, is one, too."""
+    store = str(tmp_path / "store.sqlite")
+    assert run([*WORDS, "--steps", "1", "--store", store, "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rules"][1].endswith("in at most 1 step")
