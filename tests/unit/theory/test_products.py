@@ -14,32 +14,49 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.tasks import Modular, Parity, Permutation, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.solves.products import channels_reach
+from separatrix.theory.solves.products import channels_needed
 
 
 def bf16(values: np.ndarray) -> np.ndarray:
     return torch.tensor(values, dtype=torch.float32).bfloat16().double().numpy()
 
 
-@pytest.mark.parametrize("n", [257, 1_000, 4_097, 65_536, 131_071, 131_072, 262_144, 300_001])
+@pytest.mark.parametrize(
+    "n", [257, 1_000, 4_097, 65_535, 65_536, 65_537, 131_071, 131_072, 262_143, 300_001]
+)
 def test_value_channels_in_bf16_tell_every_count_from_the_next(n: int) -> None:
-    """By trying: thresholds of numbers that bf16 holds, sums that fp32 holds, one division."""
-    channels = next(c for c in range(1, n) if channels_reach(n, c) >= n)
-    d = min(7, 24 - (n - 1).bit_length())
+    """By trying: thresholds of numbers that bf16 holds, sums that fp32 holds, one division; at the
+    largest n of so many channels by the rule, the numbers are the same.
+    """
+    channels = channels_needed(n)
+    most = 256 * channels
+    d = max(0, (most - 1).bit_length() - 16)
     apart = np.zeros(n, bool)
-    spacing = channels_reach(n, 1)
     for j in range(channels):
-        middle = spacing * j + spacing // 2
-        constant = -round(middle * 2**d / n) / 2**d
-        start = bf16(np.array([-middle - constant * n]))[0]
+        middle = 256 * j + 128
+        constant = -round(middle * 2**d / most) / 2**d
+        start = -middle - constant * most
         held = np.array([constant, 1 + constant, start])
         assert (bf16(held) == held).all()
-        counts = np.arange(max(0, middle - 200), min(n, middle + 200) + 1)
-        sums = counts + constant * n + start
+        threshold = -constant * n - start
+        near = range(max(0, int(threshold) - 200), min(n, int(threshold) + 200) + 1)
+        sums = np.array(near) + constant * n + start
         assert (np.float32(sums).astype(float) == sums).all()
-        given = bf16((sums.astype(np.float32) / np.float32(n + 1)).astype(float))
-        apart[counts[:-1]] |= given[:-1] != given[1:]
+        for given in (
+            bf16((sums.astype(np.float32) / np.float32(n + 1)).astype(float)),
+            bf16((sums.astype(np.float32) * (1 / np.float32(n + 1))).astype(float)),
+        ):
+            last = given[:-1] != given[1:]
+            apart[near[0] : near[-1]] |= last
     assert apart.all()
+
+
+def test_fewer_bits_take_no_more_value_channels() -> None:
+    """Bf16 counted 65,536 bits with 256 channels, and 65,535 not."""
+    sizes = [*range(2, 3_000), *range(65_000, 66_600), *range(130_500, 133_000), 1 << 20]
+    needed = [channels_needed(n) for n in sizes]
+    assert needed == sorted(needed)
+    assert [channels_needed(n) for n in (65_535, 65_536, 131_071, 262_144)] == [256, 256, 512, 1024]
 
 
 @pytest.mark.parametrize(("spec", "added"), [("parity:n={}", 1), ("group:n={},G=C720", 719)])

@@ -337,7 +337,7 @@ def _counted(architecture: Architecture, n: int, added: int) -> Room | None:
             most = ((1 << DIGITS["fp32"] - 1) - 1) // added
             said = f"fp32 tells c/n apart up to {most:,}"
         elif part.format == "bf16" and added == 1:
-            most = channels_reach(n, channels)
+            most = MOST_HALF if channels >= channels_needed(n) else 0
             said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
         else:
             continue
@@ -350,21 +350,21 @@ def _counted(architecture: Architecture, n: int, added: int) -> Room | None:
     return None
 
 
-def channels_reach(n: int, channels: int) -> int:
-    """Up to how many bits value channels in bf16 tell every count apart from the next, behind a
-    start token, if n bits are asked for.
+def channels_needed(n: int) -> int:
+    """How many value channels in bf16 tell every count of n bits from the next, behind a start
+    token.
 
-    Channel j holds c - T_j, T_j = n b_j + s_j: b_j, a multiple of 2^-d, goes with every letter and
-    s_j with the start token. Sums are multiples of 2^-d below n, exact while n 2^d <= 2^24. s_j
-    stays within n 2^-(d+1), where numbers of eight digits are at most n 2^-(d+9) off, or exact
-    where n is so many times 128. Divided by n + 1 and rounded, c - T_j and the next are apart while
-    both are within 128 of 0: one unit in the last place is below 1/(n+1) there.
+    N >= n is a multiple of 256, and of 2^(d+7) where it is above 2^16, at most 2^(d+16). Channel j
+    holds c - T_j, T_j = 128 + 256 j = N b_j + s_j: b_j, a multiple of 2^-d nearest to T_j / N, goes
+    with every letter and s_j, at most 256 times 128, with the start token: both have eight digits,
+    and sums, multiples of 2^-d below N, are exact in fp32. For n bits the same numbers hold
+    c - T_j + (N - n) b_j: no two neighbours are further than 256 apart, and the last is n - 128 at
+    least. So of every c and c + 1 one is less than 128 from some threshold, by 2^-d at least.
+    Divided by n + 1 and rounded these two are apart: one unit in the last place is below 1/(n+1)
+    where neither passes a power of two, and below 2/3 of it where one does.
     """
-    if n > MOST_HALF:
-        return 0
-    d = min(7, 24 - (n - 1).bit_length())
-    off = 0 if n % (128 << d) == 0 else -(-n // (1 << (d + 9)))
-    return channels * (SPACING - 2 * off)
+    unit = max(SPACING, 128 << max(0, (n - 1).bit_length() - 16))
+    return -(-n // unit) * unit // SPACING
 
 
 def width_said(mlp: Mlp) -> str:
