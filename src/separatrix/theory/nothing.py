@@ -114,7 +114,7 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
         case tasks.Recall(question="first") if not full:
             return lack("no two layers shown to keep a key", " and to wait for it")
         case tasks.Copying() if full:
-            _, told, _ = told_places(architecture, n + 1)
+            told = max((known.many for known in told_places(architecture, n + 1)), default=1)
             if told > n or finders(architecture, address=1, payload=0, tokens=n, named=True):
                 return lack("no two full layers address places", ", as a copy takes")
             more = f": {told:,} of {n + 1:,}, and so no token knows how far back to look"

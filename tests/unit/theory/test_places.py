@@ -440,7 +440,7 @@ def test_looking_back_tells_places(layers: str, n: int, many: int | None, told: 
     verdict = judge(stack, Copying(n=n, V=5))[0]
     assert verdict.theorem == ("none" if many is None else "copying")
     assert verdict.numbers.get("layers") == many
-    assert told_places(stack, 2 * n + 2)[0] == told
+    assert [*next(told_places(stack, 2 * n + 2)).layers] == told
 
 
 @each("behind", ["", " + shortconv(conv=2, width=4)"])
@@ -465,3 +465,13 @@ def test_hops_in_half_formats_go_digit_by_digit() -> None:
         (verdict,) = judge(Architecture.parse(spec), task)
         assert verdict.status == status, spec
         recheck(verdict)
+
+
+def test_layers_that_tell_places_are_not_taken_where_others_do() -> None:
+    """1,024 letters were OPEN where 4,096 are SOLVABLE: the two layers that look back told places,
+    and none was left to bring the letter before, which a full layer that counts leaves to them.
+    """
+    layers = "full(qk_norm=head, rope=true, rope_base=1000000)*2 + full*6"
+    stack = Architecture.parse(f"{layers} @ fp32, head_dim=32, heads=32, positions=none")
+    found = [judge(stack, KHop(n=n, V=16, k=2))[0] for n in (1_024, 4_096)]
+    assert [verdict.status for verdict in found] == ["SOLVABLE"] * 2

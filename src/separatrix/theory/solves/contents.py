@@ -6,22 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import ceil, inf
-from typing import NamedTuple
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.tasks import QSA, Counting, Dyck, Equality, Neighbour, TwoSum
 from separatrix.theory.solves.places import (
-    COUNTED,
     NEEDS_NONE,
     Attending,
     Places,
-    counted_tokens,
     full_heads,
     heads_in_turn,
 )
 from separatrix.theory.solves.products import DIVIDES_LAST
-from separatrix.theory.solves.recall import digit_layers, told_places
+from separatrix.theory.solves.recall import Told, digit_layers, told_places
 from separatrix.theory.solves.room import EMBEDDED, START, TAGS, WIDE, Room, bits_of
 from separatrix.theory.words import Words, lack
 
@@ -156,17 +153,6 @@ in Gemma 4: four squares fill up to any integer.
 """
 
 
-class Placed(NamedTuple):
-    """How every token comes to know its place."""
-
-    behind: int
-    """The last layer that this takes, -1 for none."""
-    layers: tuple[int, ...]
-    """Those that tell places, and do nothing else."""
-    many: int
-    rests_on: tuple[str, ...]
-
-
 def levels(architecture: Architecture, task: Dyck) -> Room | None:
     found = by_levels(architecture, task)
     return found if isinstance(found, Room) else None
@@ -176,7 +162,9 @@ def by_levels(architecture: Architecture, task: Dyck) -> Room | Words:
     tokens = task.n + 1
     missing = lack("places are not told", ": no layers are shown to tell tokens theirs")
     rooms = list[Room]()
-    for known in placed(architecture, tokens):
+    for known in told_places(architecture, tokens):
+        if known.many < tokens:
+            continue
         free = (one for one in full_heads(architecture) if one.layer not in known.layers)
         counting = counters(((one.layer, one.part) for one in free), task.n)
         if not counting:
@@ -192,8 +180,8 @@ def by_levels(architecture: Architecture, task: Dyck) -> Room | Words:
     return min(rooms, key=lambda room: room.numbers["layers"], default=missing)
 
 
-def _room(task: Dyck, known: Placed, counting: list[int], searched: list[int], last: int) -> Room:
-    layers = known.many + len({*counting, *searched, last})
+def _room(task: Dyck, known: Told, counting: list[int], searched: list[int], last: int) -> Room:
+    layers = known.taken + len({*counting, *searched, last})
     bits = _depth_bits(task)
     numbers = {"depth_bits": bits, "layers": layers, "counter": counting[0], "flag": last}
     return Room(numbers, (*known.rests_on, DIVIDES_LAST, START))
@@ -202,20 +190,6 @@ def _room(task: Dyck, known: Placed, counting: list[int], searched: list[int], l
 def _depth_bits(task: Dyck) -> int:
     """Of a depth from 1 on, or 0."""
     return bits_of(min(task.D, task.n // 2) + 1)
-
-
-def placed(architecture: Architecture, tokens: int) -> Iterator[Placed]:
-    """How every token comes to know its place, each way that is known."""
-    if architecture.positions not in ("embedded", "none"):
-        return
-    used, told, rests_on = told_places(architecture, tokens)
-    if told >= tokens:
-        yield Placed(max(used, default=-1), tuple(used), len(used), rests_on)
-    for index in range(1, len(architecture)):
-        if counted_tokens(architecture, index) >= tokens:
-            many, _ = architecture.counted_before[index]
-            yield Placed(index - 1, (), many, (COUNTED.format(tokens),))
-            return
 
 
 def counters(full: Iterable[tuple[int, Mechanism]], n: int) -> list[int]:

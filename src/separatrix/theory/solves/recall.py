@@ -30,12 +30,14 @@ from separatrix.tasks.recall import PROMISED
 from separatrix.theory.solves.places import (
     BROUGHT,
     BY_AVERAGES,
+    COUNTED,
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
     Attending,
     Places,
     averages,
     averaging,
+    counted_tokens,
     full_heads,
     heads_in_turn,
 )
@@ -95,30 +97,48 @@ def _copying_behind(architecture: Architecture, task: Copying) -> Room | None:
     """The same behind layers that tell tokens their places, and where slow pairs hold addresses."""
     tokens = task.length + 1
     address, values = bits_of(tokens), bits_of(task.V)
-    used, told, rests_on = told_places(architecture, tokens)
-    behind = max(used, default=-1)
+    for known in told_places(architecture, tokens):
 
-    def finds_mark(one: Attending) -> bool:
-        return one.layer > behind and one.flags_carry(tokens) and one.head.has_room(1, address)
+        def finds_mark(one: Attending, behind: int = known.behind) -> bool:
+            return one.layer > behind and one.flags_carry(tokens) and one.head.has_room(1, address)
 
-    layers = heads_in_turn(architecture, finds_mark, lambda one: one.finds(address, values, tokens))
-    if told < tokens or layers is None:
-        return None
-    first, second = (one.layer for one, _ in layers)
-    numbers = {"address_bits": address, "layers": len(used) + 2, "first": first, "second": second}
-    return Room(numbers, (*rests_on, START))
+        layers = heads_in_turn(
+            architecture, finds_mark, lambda one: one.finds(address, values, tokens)
+        )
+        if known.many >= tokens and layers is not None:
+            first, second = (one.layer for one, _ in layers)
+            numbers = {"address_bits": address, "layers": known.taken + 2}
+            numbers |= {"first": first, "second": second}
+            return Room(numbers, (*known.rests_on, START))
+    return None
 
 
-def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int, tuple[str, ...]]:
-    """The layers that tell tokens their places, how many of them, and what that rests on.
+class Told(NamedTuple):
+    """How tokens come to know their places."""
+
+    many: int
+    """How many of them."""
+    layers: tuple[int, ...]
+    """Those that tell places, and do nothing else."""
+    rests_on: tuple[str, ...]
+    behind: int
+    """The last layer that this takes, -1 for none."""
+    taken: int
+    """How many layers that is."""
+
+
+def told_places(architecture: Architecture, tokens: int) -> Iterator[Told]:
+    """Each way that is known to tell so many tokens their places, the first one even where it tells
+    fewer.
 
     Where places below P are told, a layer with h heads looks back P, 2 P, ..., h P, and tells those
     below (h + 1) P: the least of these offsets at which a token stands that was told its own adds
     to that. At smaller ones stand tokens that were told none; whatever is read at larger ones is
-    not looked at.
+    not looked at. Or full layers count by equal weights, or recurrences.
     """
     if architecture.positions == "embedded":
-        return [], tokens, (EMBEDDED,)
+        yield Told(tokens, (), (EMBEDDED,), -1, 0)
+        return
     found = readers(architecture, isqrt(bits_of(tokens)) + 1, tokens, blank=False)
     used, told = list[int](), 1
     for index in sorted(found):
@@ -127,9 +147,16 @@ def told_places(architecture: Architecture, tokens: int) -> tuple[list[int], int
             told *= more
     sources = tuple(dict.fromkeys(found[index].rests_on for index in used))
     counting = averaging(architecture, len(architecture), tokens)
-    if counting and (told < tokens or any(said.startswith(BY_AVERAGES) for said in sources)):
-        return [*counting], tokens, (averages(counting),)
-    return used, told, sources
+    # what looks back by averages takes more layers than those
+    if not counting or (told >= tokens and not any(s.startswith(BY_AVERAGES) for s in sources)):
+        yield Told(told, tuple(used), sources, max(used, default=-1), len(used))
+    if counting:
+        yield Told(tokens, counting, (averages(counting),), counting[-1], len(counting))
+    for index in range(1, len(architecture) if architecture.positions == "none" else 0):
+        if counted_tokens(architecture, index) >= tokens:
+            many, _ = architecture.counted_before[index]
+            yield Told(tokens, (), (COUNTED.format(tokens),), index - 1, many)
+            return
 
 
 def digit_layers(

@@ -220,21 +220,24 @@ def _hops_behind(architecture: Architecture, task: KHop) -> Room | None:
     # a start token has a letter of its own
     place, letter = bits_of(tokens), bits_of(task.V + 1)
     held = place + letter
-    used, told, rests_on = told_places(architecture, tokens)
     brings = sorted(bringing(architecture, Wanted(1, letter), task.n), key=itemgetter(0))
-    first, sources = next((one for one in brings if one[0] not in used), (-1, ()))
-    if told < tokens or first < 0:
-        return None
-    searching = digit_layers(architecture, max([first, *used]), place, held, held, tokens)
-    last = searching[-1] if searching else len(architecture)
-    after = (one for one in full_heads(architecture) if one.layer > last)
-    found = dict.fromkeys(one.layer for one in after if one.finds(place, held, tokens))
-    jumps = list(found)[: task.k.bit_length()]
-    if len(jumps) < task.k.bit_length():
-        return None
-    layers = len(used) + 1 + len(searching) + len(jumps)
-    numbers = {"address_bits": place, "letter_bits": letter, "layers": layers, "first": first}
-    return Room(numbers, tuple(dict.fromkeys((*rests_on, *sources, START))))
+    jumps = task.k.bit_length()
+    for known in told_places(architecture, tokens):
+        # recurrences that count leave nothing known to be left for a letter
+        free = [one for one in brings if one[0] > known.behind or known.layers]
+        first, sources = next((one for one in free if one[0] not in known.layers), (-1, ()))
+        if known.many < tokens or first < 0:
+            continue
+        behind = max(first, known.behind)
+        searching = digit_layers(architecture, behind, place, held, held, tokens)
+        last = searching[-1] if searching else len(architecture)
+        after = (one for one in full_heads(architecture) if one.layer > last)
+        if len({one.layer for one in after if one.finds(place, held, tokens)}) >= jumps:
+            layers = known.taken + 1 + len(searching) + jumps
+            numbers = {"address_bits": place, "letter_bits": letter, "layers": layers}
+            sources = (*known.rests_on, *sources, START)
+            return Room(numbers | {"first": first}, tuple(dict.fromkeys(sources)))
+    return None
 
 
 def hops_kept(architecture: Architecture, task: KHop) -> Room | None:
