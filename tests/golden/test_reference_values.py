@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.bounds import holds
-from support.depth_sizes import five, four, three
+from support.depth_sizes import closed_form, five, four, three
 from support.each import each
 from support.theory_page import integers, section
 
@@ -20,7 +20,7 @@ from separatrix.theory.base import at_most
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
-from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, closed_form
+from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII
 from separatrix.theory.fails.many_proof import Class, Hit, Parameters, conditions
 
 III = iii.TheoremIII()

@@ -1,8 +1,9 @@
-"""Sizes of stacks as Theorems III, IV and V name them."""
+"""Sizes of stacks as Theorems III, IV and V name them, and the parameters of VII's corollary."""
 
 from __future__ import annotations
 
 from separatrix.theory.arguments import Sizes
+from separatrix.theory.fails.many_proof import Parameters
 
 
 def three(h: int, sigma_0: int, sigma_1: int, open_block: int = 0, lag: int = 0) -> Sizes:
@@ -20,3 +21,20 @@ def five(
 ) -> Sizes:
     """Two reading layers."""
     return Sizes((h_1, h_2), (sigma_0, sigma_1, sigma_2), (open_1, open_2))
+
+
+def closed_form(h: int) -> Parameters:
+    """The corollary's parameters: three reading layers of at most h bits each, none bounded."""
+    return Parameters(
+        m=556 * h**6,
+        n=(3 * h, 6 * h * h),
+        part=278 * h**5,
+        G=2 * h,
+        g=3 * h,
+        t=18 * h**3,
+        x=18 * h**3,
+        contents=(13 * h * h, 3 * h),
+        y_1=95 * h**5,
+        hit=(526 * h**8,),
+        flags=(0, 0),
+    )

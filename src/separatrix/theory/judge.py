@@ -20,7 +20,7 @@ from separatrix.theory.fails.i_bounded_caches import TheoremI, TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII, TheoremRDepth
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
-from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, TheoremVIIPrime
+from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII
 from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.v_three_steps import TheoremV
@@ -40,7 +40,6 @@ THEOREMS: dict[str, Theorem] = {
         TheoremV(),
         TheoremVI(),
         TheoremVII(),
-        TheoremVIIPrime(),
         TheoremP(),
         TheoremR(),
         TheoremRAccuracy(),

@@ -19,7 +19,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.fails.many_layers import ManyLayers
 
 
 def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
@@ -178,24 +177,6 @@ def test_narrow_keys_are_not_put_down_to_rotations() -> None:
         if title.startswith("2-Sum"):
             assert "full layers have 8," in line.text
             assert "rotation" not in line.text
-
-
-def test_three_full_layers_have_a_bound_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The closed form of Theorem VII, h = 4,160: n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("the card searches")
-
-    monkeypatch.setattr(ManyLayers, "shortest", refuse)
-    line = lines(f"full*3 @ {paper_sizes(4, 64, 16)}")["composition, 3 steps"]
-    assert line.bound is not None
-    assert (line.status, line.theorem) == ("OPEN", "VII'")
-    n = 10008 * 4160**9 + 1668 * 4160**7 + 556 * 4160**6 + 2
-    assert line.bound.n == n
-    assert line.bound.verdict is not None
-    assert line.bound.verdict.status == "FAILS"
-    assert parse_task(line.bound.verdict.task).sizes()["m"] == 556 * 4160**6
-    recheck(line.bound.verdict)
 
 
 def test_of_many_reading_layers_the_card_says_what_was_not_looked_for() -> None:

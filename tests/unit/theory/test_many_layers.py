@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from support.depth_sizes import closed_form
 from support.each import each
 from support.paper_sizes import paper_sizes
 
@@ -17,7 +18,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII, closed_form
+from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII
 from separatrix.theory.fails.many_proof import Parameters, conditions
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
@@ -125,7 +126,7 @@ def _verdict(key: str, stack: str, task: SeqComp, p: Parameters) -> Verdict:
         ("VI", HYBRID, EVERYWHERE, 5),
         ("VII", f"full*3 + linear {SMALL}", AFTER, 3),
         ("VII", f"full*3 {SMALL}", AFTER, 4),
-        ("VII'", f"full*3 {TINY}", closed_form(2), 3),
+        ("VII", f"full*3 {TINY}", closed_form(2), 3),
     ],
     ids=lambda case: f"{case[0]} L={case[3]}",
 )
@@ -248,10 +249,9 @@ def test_numbers_beyond_every_use_are_refused_quickly() -> None:
 def test_larger_last_functions_fail_as_well() -> None:
     """Values of w_2 that are left over are not used: n_2 may be larger than g G."""
     p = closed_form(2)
-    sizes = _sizes("VII'", f"full*3 {TINY}")
+    sizes = _sizes("VII", f"full*3 {TINY}")
     assert sizes is not None
-    task = SeqComp(L=3, m=p.m, branching=(p.n[0], p.n[1] + 7))
-    found = THEOREMS["VII'"].best_at(sizes, task)  # type: ignore[attr-defined]
+    found = TheoremVII().lengthened(sizes, p, (p.m, p.n[0], p.n[1] + 7))
     assert found is not None
     assert found.size == (p.m, p.n[0], p.n[1] + 7)
     # the price does not hang on n_2, what can be asked for grows with log N_2
@@ -264,23 +264,6 @@ def test_where_nothing_is_searched_for(size: tuple[int, ...]) -> None:
     assert TheoremVII().surely_silent(Sizes((3000, 3000, 3000), (0,) * 4, (0,) * 3), size)
     p = closed_form(3000)
     assert not TheoremVII().surely_silent(Sizes((3000, 3000, 3000), (0,) * 4, (0,) * 3), p.size)
-
-
-def test_the_closed_form_speaks_of_three_layers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    theorem = THEOREMS["VII'"]
-    task = SeqComp(L=3, m=9, branching=(1, 1))
-    found = theorem.judge(Architecture.parse(f"full*3 {SMALL}"), task)
-    assert found is not None
-    h = 40
-    assert found.n == 10008 * h**9 + 1668 * h**7 + 556 * h**6 + 2
-    sparse = "full + sparse(block=4, topk=1) + full"
-    others = ("full*3 + linear", "full*4", "full*2", "full*2 + full|linear", "linear + full*3")
-    for other in (*others, sparse):
-        assert theorem.judge(Architecture.parse(f"{other} {SMALL}"), task) is None
-    # of unequal layers it is the widest that counts
-    uneven = theorem.judge(Architecture.parse(f"full + full(heads=2) + full {SMALL}"), task)
-    assert uneven is not None
-    assert uneven.n == closed_form(2 * h).length()
 
 
 def test_judge_takes_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:

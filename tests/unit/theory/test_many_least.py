@@ -6,12 +6,13 @@ from math import prod
 from random import Random
 
 import pytest
+from support.depth_sizes import closed_form
 from support.each import each
 
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, closed_form, least_entries
+from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, least_entries
 from separatrix.theory.judge import THEOREMS
 
 SEARCHED = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 72))]

@@ -1,5 +1,5 @@
-"""Theorems VI, VII and VII': R reading layers fail L-SeqComp at a finite n, L >= R + 1 with bounded
-layers anywhere, L >= R >= 3 with none before the second; a closed form for three.
+"""Theorems VI and VII: R reading layers fail L-SeqComp at a finite n, L >= R + 1 with bounded
+layers anywhere, L >= R >= 3 with none before the second.
 """
 
 from __future__ import annotations
@@ -98,30 +98,6 @@ class ManyLayers(DepthTheorem[Parameters]):
         task = {"m": parameters.m}
         task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
         return listed(task)
-
-
-def closed_form(h: int) -> Parameters:
-    """The corollary's parameters: three reading layers of at most h bits each, none bounded."""
-    return Parameters(
-        m=556 * h**6,
-        n=(3 * h, 6 * h * h),
-        part=278 * h**5,
-        G=2 * h,
-        g=3 * h,
-        t=18 * h**3,
-        x=18 * h**3,
-        contents=(13 * h * h, 3 * h),
-        y_1=95 * h**5,
-        hit=(526 * h**8,),
-        flags=(0, 0),
-    )
-
-
-def first_answer(sizes: Sizes) -> Parameters | None:
-    """The closed form where it applies: three reading layers, and nothing else carries anything."""
-    if sizes.readers != 3 or any((*sizes.sigma, *sizes.opened)):
-        return None
-    return closed_form(max(sizes.h))
 
 
 @lru_cache(maxsize=768)
@@ -235,28 +211,6 @@ class TheoremVI(ManyLayers):
         if readers in TheoremVII.reading_layers and TheoremVII().sizes(architecture, FAR):
             return None
         return super().threshold(architecture, steps)
-
-
-class TheoremVIIPrime(ManyLayers):
-    key = "VII'"
-    reading_layers = range(3, 4)
-    ahead = 1
-
-    def shortest(self, s: Sizes, steps: int = 0) -> Parameters | None:
-        return first_answer(s)
-
-    def at_size(
-        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None
-    ) -> Parameters | None:
-        return None
-
-    def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
-        sizes = TheoremVII().sizes(architecture, n)
-        return None if sizes is None or first_answer(sizes) is None else sizes
-
-    def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
-        # its n takes no search
-        return False
 
 
 _LONGER = "t-x"
