@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_959, 2_600),
     "stacks": (9_424, 5_600),
     "tasks": (11_926, 8_600),
-    "theory": (8_452, 6_000),
+    "theory": (8_335, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
     "mixers": (8_837, 7_200),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_658, 2_600),
     "training": (5_293, 3_800),
     "findings": (1_912, 1_800),
-    "cli": (7_422, 4_000),
+    "cli": (7_407, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

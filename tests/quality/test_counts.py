@@ -17,7 +17,6 @@ from support.prefix_counts import COUNTS
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Eva, Task, TwoSum
-from separatrix.theory import words as told
 from separatrix.theory.base import counted
 
 Word = tuple[Any, ...]
@@ -221,12 +220,7 @@ def test_a_promise_leaves_v_to_the_n_prefixes_told_apart_two_by_two(n: int, K: i
 
 
 def test_every_count_is_covered() -> None:
-    """And told by `list theorems`, with the sizes that it takes."""
-    assert set(BRUTE) | {"recall-promise"} == set(COUNTS) == set(told.COUNTS)
-    for key, count in told.COUNTS.items():
-        assert all((count.statement, count.title, count.proof_sketch, count.source))
-        assert tuple(count.counted_by.split(", ")) == COUNTS[key].sizes
-    assert not any(theorem.counted_by for theorem in told.KNOWN.values())
+    assert set(BRUTE) | {"recall-promise"} == set(COUNTS)
 
 
 TOTAL: dict[str, tuple[int, int, Callable[[Word], object]]] = {

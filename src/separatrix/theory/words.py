@@ -31,7 +31,7 @@ ALL = "all"
 
 
 class Told(NamedTuple):
-    """All that is said of a theorem, a statement or a count of prefixes."""
+    """All that is said of a theorem or a statement."""
 
     title: str
     statement: str
@@ -44,8 +44,6 @@ class Told(NamedTuple):
     """The same where the model may write a chain of thought first."""
     says: str = ""
     """Of a construction: which layers it takes, with the numbers of a verdict in braces."""
-    counted_by: str = ""
-    """Those in the formula of a count: "n, V"."""
 
 
 _INTRODUCED, *_SECTIONS, _SHARED = (
@@ -99,23 +97,14 @@ def _spelled(premise: str) -> list[str]:
     return [one for part in SHARED[premise[1:-1]].split(" | ") for one in _spelled(part)]
 
 
-for _section in _SECTIONS[:-1]:
+for _section in _SECTIONS:
     _lines, *_asked = _section.split("\n## ")
     _key, _, _title = _lines.splitlines()[0].partition(": ")
     TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked)
 
 
-def _count(named: str, *said: str) -> tuple[str, Told]:
-    """A row of the table of counts."""
-    key, _, sizes = named.removesuffix(")").partition("(")
-    title, formula, source, proof = said
-    return key, Told(title, formula, (), source, proof, {}, {}, counted_by=sizes)
-
-
 KNOWN = {key.removeprefix("known "): told for key, told in TOLD.items() if key.startswith("known ")}
 """Statements that decide nothing by themselves here."""
-COUNTS = dict(_count(*row.split(" | ")) for row in _SECTIONS[-1].splitlines()[1:])
-"""How many prefixes tasks tell apart: their statements are formulas."""
 
 
 def kept(architecture: Architecture) -> str:

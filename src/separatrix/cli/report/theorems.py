@@ -1,4 +1,4 @@
-"""Theorems, statements and counts explained, for `list theorems`."""
+"""Theorems and statements explained, for `list theorems`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,23 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.tasks.base.references import references
 from separatrix.theory import THEOREMS, Theorem
 from separatrix.theory.base import SOLVABLE
-from separatrix.theory.words import COUNTS, KNOWN
+from separatrix.theory.words import KNOWN
 from separatrix.theory.written import BUILT, EXACT
 
-COUNT = "count:"
-"""What the key of a count begins with, beside those of theorems."""
 SPARED = ("source",)
 
 
 def rows() -> list[dict[str, str]]:
-    """Key, title and source of every theorem, statement and count."""
-    found = [
-        (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
-    ]
-    for key, count in COUNTS.items():
-        found.append((f"{COUNT}{key}", f"{count.title}: {count.statement}", count.source))
-    return [{"key": key, "title": title, "source": source} for key, title, source in found]
+    """Key, title and source of every theorem and statement."""
+    told = (*THEOREMS.items(), *KNOWN.items())
+    return [{"key": key, "title": one.title, "source": one.source} for key, one in told]
 
 
 def describe(key: str) -> list[tuple[str, str]]:
-    """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
-    if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
-        count = COUNTS[key.removeprefix(COUNT)]
-        classes = f"{count.statement} classes of prefixes, at sizes {count.counted_by}"
-        return [
-            (f"{key}: {count.title}", classes),
-            ("proof sketch", count.proof_sketch),
-            ("source", count.source),
-            ("works", works(count.source)),
-        ]
+    """(heading, text) pairs of a theorem or a statement. Raises UnknownNameError."""
     theorem = THEOREMS.get(key) or KNOWN.get(key)
     if theorem is None:
-        known = [*THEOREMS, *KNOWN, *(f"{COUNT}{name}" for name in COUNTS)]
+        known = [*THEOREMS, *KNOWN]
         raise UnknownNameError.of("theorem", key, known, listing="separatrix list theorems")
     parts = [
         (f"{key}: {theorem.title}", theorem.statement),

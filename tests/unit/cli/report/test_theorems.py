@@ -1,4 +1,4 @@
-"""Every theorem, statement and count can be listed and explained, with statement, premises,
+"""Every theorem and statement can be listed and explained, with statement, premises,
 sketch and source.
 """
 
@@ -10,7 +10,7 @@ from support.each import each
 from separatrix.cli.report.theorems import describe, rows
 from separatrix.core.errors import UnknownNameError
 from separatrix.theory import THEOREMS
-from separatrix.theory.words import COUNTS, KNOWN
+from separatrix.theory.words import KNOWN
 
 
 @each("key", [row["key"] for row in rows()])
@@ -19,19 +19,16 @@ def test_everything_listed_is_explained(key: str) -> None:
     assert next(iter(parts)).startswith(f"{key}: ")
     assert {"proof sketch", "source"} <= set(parts)
     assert all(parts.values())
-    assert ("premises" in parts) != (key == "none" or key.startswith("count:"))
+    assert ("premises" in parts) != (key == "none")
 
 
 def test_the_list_is_complete() -> None:
     keys = [row["key"] for row in rows()]
-    assert keys == [*THEOREMS, *KNOWN, *(f"count:{key}" for key in COUNTS)]
+    assert keys == [*THEOREMS, *KNOWN]
     assert len(set(keys)) == len(keys)
 
 
-@each(
-    "key, near",
-    [("VIII", "VII"), ("count:dick", "count:dyck"), ("count:", "count:"), ("dyck", "count:dyck")],
-)
+@each("key, near", [("VIII", "VII"), ("retreival", "retrieval"), ("levles", "levels")])
 def test_unknown_keys_suggest_the_nearest(key: str, near: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown theorem '{key}'") as caught:
         describe(key)
