@@ -178,15 +178,13 @@ def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]
     return length, f"beyond {own:,}, {whose}" if own is not None and own < length else ""
 
 
-def stack(
-    text: str, *, settings: Settings | None = None, pattern: str | None = None
-) -> Architecture:
+def stack(text: str, *, settings: Settings | None = None) -> Architecture:
     """The architecture that a text names; `-` is a config.json or a spec on standard input. Raises
     what `resolve` raises, and SpecError for an input that is empty or too long.
     """
     from separatrix.stacks.architecture.resolve import resolve
 
-    return resolve(named(text), settings=settings, pattern=pattern)
+    return resolve(named(text), settings=settings)
 
 
 def named(text: str) -> str:

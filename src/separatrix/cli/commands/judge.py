@@ -40,7 +40,7 @@ def analyze(asked: Asked) -> Answer:
     if asked.context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(asked.context, None, whose="")
-    architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
+    architecture = stack(asked.model, settings=settings)
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
     return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
 

@@ -211,12 +211,3 @@ def with_settings(architecture: Architecture, settings: Settings | None) -> Arch
         vocabulary=settings.vocabulary or architecture.vocabulary,
         context=settings.context or architecture.context,
     )
-
-
-def no_pattern(pattern: str | None) -> None:
-    """Raises SpecError for a pattern given to what has layers of its own."""
-    if pattern is not None:
-        raise SpecError(
-            "--pattern gives the layers of a model's config.json; a spec and an architecture in"
-            " JSON have their own: leave it out"
-        )

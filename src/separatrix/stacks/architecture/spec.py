@@ -268,7 +268,7 @@ def parse_sizes(text: str) -> list[tuple[tuple[str, dict[str, Any]], ...]]:
     values are not checked.
     """
     if not text.strip():
-        raise SpecError("the pattern is empty; write a stack such as '(mamba2*7 + full)*4'")
+        raise SpecError("the architecture is empty; write a stack such as 'full*2 + gdn*24'")
     return [
         tuple((heads.name, heads.sizes) for heads in layer) for layer in _Parser(text).parse_sizes()
     ]

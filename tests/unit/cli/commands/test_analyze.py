@@ -54,17 +54,13 @@ def test_a_context_beyond_the_models_own_is_said(capsys: pytest.CaptureFixture[s
     assert "32,768" in capsys.readouterr().out
 
 
-def test_a_file_without_a_pattern_wants_one_and_takes_it(
+def test_a_file_that_does_not_tell_its_layers_wants_a_spec(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = written(tmp_path, SILENT)
     message = refused(capsys, file)
     assert "mamba_num_heads" in message
-    assert "--pattern" in message
-    taken = ("--pattern", "(mamba2*2 + full)*2", "--set", "full.head_dim=64")
-    assert printed(capsys, file, *taken)["pattern"] == "mmfmmf"
-    assert "num_hidden_layers" in refused(capsys, file, "--pattern", "mamba2*5")
-    assert "mean 'mamba'?" in refused(capsys, file, "--pattern", "mamba3*6")
+    assert "as a spec" in message
 
 
 def test_open_sizes_are_named_and_supplied(
@@ -109,7 +105,6 @@ def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(
         (["--set", "full.headz=3"], "you mean 'heads'?"),
         (["--set", "gdn.heads=3"], "model is 'gdn'"),
         (["--set", "full.heads"], "no setting"),
-        (["--pattern", "full*2"], "pattern"),
         (["--explain"], "is now --why"),
     ],
 )

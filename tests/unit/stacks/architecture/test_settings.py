@@ -4,6 +4,7 @@ ignored.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from separatrix.core.errors import (
     SpecError,
     UnknownNameError,
 )
+from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.architecture.resolve import preset, resolve
@@ -159,3 +161,36 @@ def test_a_file_is_read_as_another_model_type() -> None:
     # fields that the row does not know stop it all the same
     with pytest.raises(ConfigError, match="kv_reuse"):
         read({**file, "kv_reuse_depth": 3}, "like=gemma3_text")
+
+
+def test_settings_over_a_spec() -> None:
+    settings = Settings.parse(["gdn.heads=8", "dtype=bf16", "vocabulary=7", "context=99"])
+    model = resolve("gdn*2 + full", settings=settings)
+    assert model == Architecture.parse("gdn(heads=8)*2 + full @ bf16")
+    assert (model.vocabulary, model.context) == (7, 99)
+    (note,) = model.notes
+    assert note.endswith("gdn.heads = 8, dtype = bf16")
+    data = Architecture.parse("gdn*2 + full").to_json()
+    assert resolve(json.dumps(data), settings=settings) == model
+    assert resolve("gdn*2 + full", settings=Settings.parse([])).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "said"),
+    [
+        (["mamba2.state=4"], UnknownNameError, "of this model is 'mamba2'"),
+        (["full.kv_heads=3"], SizeError, "does not divide"),
+        (["full.heads=0"], SizeError, "heads is 0"),
+    ],
+)
+def test_settings_that_do_not_fit_a_spec(
+    texts: list[str], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        resolve("gdn*2 + full", settings=Settings.parse(texts))
+
+
+def test_settings_over_a_preset() -> None:
+    model = preset("nemotron-h-8b", settings=Settings.parse(["mamba2.state=64"]))
+    assert model.cache(1)["state"].numbers * 2 == preset("nemotron-h-8b").cache(1)["state"].numbers
+    assert resolve("Nemotron-H-8B", settings=Settings.parse(["mamba2.state=64"])) == model

@@ -23,7 +23,7 @@ from separatrix.stacks.architecture.hf.fields import (
     Unknown,
     shown,
 )
-from separatrix.stacks.architecture.hf.layers import by_pattern, probe, read
+from separatrix.stacks.architecture.hf.layers import probe, read
 from separatrix.stacks.architecture.hf.notes import (
     QUANTISED,
     SECTIONS,
@@ -52,9 +52,7 @@ _ABOVE = (
 """Fields that a nested configuration may leave to the one around it."""
 
 
-def read_config(
-    path: Path, *, settings: Settings | None = None, pattern: str | None = None
-) -> Architecture:
+def read_config(path: Path, *, settings: Settings | None = None) -> Architecture:
     """The architecture of a config.json, or of the folder that holds one. Raises as
     `from_config` does.
     """
@@ -64,7 +62,7 @@ def read_config(
     beside = file.with_name(QUANTISED)
     if file.name == "config.json" and beside.is_file():
         data = with_quantised(data, load_json(beside))
-    found = from_config(data, name, where=label(path), settings=settings, pattern=pattern)
+    found = from_config(data, name, where=label(path), settings=settings)
     return replace(found, weight_bits=_beside(file)) if file.name == "config.json" else found
 
 
@@ -94,23 +92,21 @@ def from_config(
     *,
     where: str = "",
     settings: Settings | None = None,
-    pattern: str | None = None,
 ) -> Architecture:
     """The architecture that the fields of a config.json describe; `where` (the file) begins every
     message, `name` if not given.
 
-    `settings` are sizes given by hand, `pattern` is the stack given by hand, such as '(mamba2*7 +
-    full)*4', to which the file gives the sizes. Raises what a spec raises for the pattern;
-    ConfigError for data that is no object, a model whose layers the file does not tell, and a field
-    that is of the wrong type or length; UnknownSizes, with an outline, where the file leaves sizes
-    open; UnknownNameError for a setting that fits no layer.
+    `settings` are sizes given by hand. Raises ConfigError for data that is no object, a model whose
+    layers the file does not tell, and a field that is of the wrong type or length; UnknownSizes,
+    with an outline, where the file leaves sizes open; UnknownNameError for a setting that fits no
+    layer.
     """
     fields, outer = _text_fields(data, where or name or "the configuration")
     chosen = settings or Settings()
     if chosen.like is not None:
         fields = _like(fields, chosen.like)
     by_class, row = _row(fields)
-    if row.refused and pattern is None:
+    if row.refused:
         said = " ".join(row.refused.split())
         kind = fields.data.get("model_type")
         named = kind if kind in ROWS else row.family
@@ -120,11 +116,9 @@ def from_config(
         )
     refuse_not_causal(fields, [*outer, fields.data])
     fields = _with_defaults(fields, row, nested=bool(outer))
-    layers = _layers(fields, row, by_class) if pattern is None else by_pattern(fields, pattern)
+    layers = _layers(fields, row, by_class)
     layers = stored(placed(layers, fields, chosen, row.way, row.norm), fields)
     note_formats(fields, layers)
-    if pattern is not None:
-        return _built(layers, fields, name, chosen)
     refuse_unread(fields, layers, outer)
     if chosen.like is not None:
         fields.note(f"read as {chosen.like} (set by hand), whatever the file's own model type")

@@ -295,13 +295,13 @@ class Fields:
         names = (str(name) for name, value in self.data.items() if value is not None)
         return next((name for name in names if name.startswith(_RECURRENT)), "")
 
-    def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
+    def untold(self, looked_for: Sequence[str]) -> ConfigError:
         """The error for a model whose layers cannot be told apart."""
         there = f"'{found[:60]}' is there but " if (found := self.recurrence()) else ""
         looked = ", ".join(map(repr, looked_for))
         return self.error(
             f"{there}no field says which layers are of which kind (looked for {looked}); add it to"
-            " the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+            " the file, or pass the stack as a spec, such as '(mamba2*7 + full)*4'"
         )
 
     def unknown(self, known: Collection[str] = ()) -> str:
@@ -321,6 +321,6 @@ class Fields:
         """The error for a model type that no row is for, without the usual fields."""
         return self.error(
             f"{self.unknown(known)}; {len(known)} types are known, such as {', '.join(known[:3])}."
-            " For another model, pass --pattern, such as '(mamba2*7 + full)*4', or the stack"
-            " itself, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
+            " For another model, pass the stack as a spec, such as '(gdn*3 + full)*12"
+            " @ heads=16, bf16'"
         )

@@ -1,40 +1,28 @@
-"""From a row of the table and the fields of a file to layers, or from a stack given by hand
-(`--pattern`), and of files whose model type nobody knows; and what no row can say: what is refused
-or opened before a file is read, what is done to the layers after it.
+"""From a row of the table and the fields of a file to layers, and those of files whose model type
+nobody knows; and what no row can say: what is refused or opened before a file is read, what is done
+to the layers after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import (
     MOST_LAYERS,
-    Draft,
     Fields,
     Layers,
-    Unknown,
     mapped,
     shown,
-    some,
 )
 from separatrix.stacks.architecture.hf.kinds import listed, parts, told
 from separatrix.stacks.architecture.hf.notes import note_predicted, note_usual
 from separatrix.stacks.architecture.hf.sizes import size_of
-from separatrix.stacks.architecture.hf.table import PATTERN, ROWS, UNKNOWN, Row, made
-from separatrix.stacks.architecture.hf.unread import doubted, unread
-from separatrix.stacks.architecture.spec import parse_sizes
-from separatrix.stacks.mechanisms import (
-    MECHANISMS,
-    Full,
-    Mechanism,
-    Reused,
-    ReusedWindow,
-    Window,
-)
+from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN, Row, made
+from separatrix.stacks.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
 
 _OVERRIDES = "per_layer_config"
 _LISTED = {
@@ -121,7 +109,7 @@ def kinds_of(row: Row, fields: Fields) -> list[str]:
     for rule in row.otherwise:
         if (kinds := told(fields, rule)) is not None:
             return _ended(row, fields, kinds)
-    raise fields.no_pattern([*row.lists, *row.told_by])
+    raise fields.untold([*row.lists, *row.told_by])
 
 
 def _ended(row: Row, fields: Fields, kinds: list[str]) -> list[str]:
@@ -187,54 +175,6 @@ def _overrides(fields: Fields, layers: int) -> Iterator[tuple[int, dict[str, Any
         yield number, own
 
 
-_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-
-
-def by_pattern(fields: Fields, pattern: str) -> Layers:
-    """The layers of `pattern`, its sizes over those of the file. Raises what a spec raises, and
-    ConfigError for another number of layers.
-    """
-    stack = parse_sizes(pattern)
-    stated = fields.optional_size(*_LAYERS)
-    if stated is not None and stated != len(stack):
-        raise fields.error(
-            f"--pattern has {len(stack):,} layers, but '{fields.find(*_LAYERS)}' is {stated:,};"
-            " they must be equal"
-        )
-    names = list(dict.fromkeys(name for layer in stack for name, _ in layer))
-    of_file = tuple((_of_pattern(fields, name),) for name in names)
-    odd = [name for name, _ in unread(fields.data, fields, of_file)]
-    # what is said by hand stands over what the file leaves in doubt
-    known = {name: layer[0] for name, layer in zip(names, doubted(of_file, odd), strict=True)}
-    drafts: dict[tuple[str, str], Draft] = {}
-    for name, sizes in (part for layer in stack for part in layer):
-        made = known[name]
-        drafts.setdefault((name, repr(sizes)), replace(made, sizes={**made.sizes, **sizes}))
-    layers = tuple(tuple(drafts[name, repr(sizes)] for name, sizes in layer) for layer in stack)
-    text = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
-    fields.note(f"layers set by hand: --pattern '{' '.join(text.split())}'")
-    note_usual(fields, [*drafts.values()])
-    if odd:
-        fields.note(f"not read, the pattern stands for them: {some(odd)}")
-    return layers
-
-
-def _of_pattern(file: Fields, name: str) -> Draft:
-    """A mechanism by the fields that usually hold its sizes; sizes that no field is known for
-    are unknown.
-    """
-    if name in PATTERN.mixers:
-        return made(PATTERN.mixers[name], file)[0]
-    unknown = {
-        size.name: Unknown((f"no field is known to hold '{size.name}' of '{name}'",))
-        for size in fields(MECHANISMS[name])
-        # numbers that a layer cannot do without: 0 and None stand for "none" and another size
-        if type(size.default) is int and size.default > 0
-    }
-    draft = made(name, file)[0]
-    return replace(draft, sizes={**unknown, **draft.sizes})
-
-
 # ---- files of a model type that no row knows: lists of layers, then periods, then attention alone.
 # What only the model's code knows is never guessed
 
@@ -255,7 +195,7 @@ def probe(fields: Fields) -> Layers:
                 name = next(filter(fields.has, UNKNOWN.lists))
                 raise fields.error(
                     f"'{name}' makes {kinds.count(kind)} of {len(kinds)} layers {kind}, but does"
-                    " not say which recurrence that is; pass --pattern, such as --pattern"
+                    " not say which recurrence that is; pass the stack as a spec, such as"
                     " '(mamba2*7 + full)*4'"
                 )
         return read(UNKNOWN, fields)

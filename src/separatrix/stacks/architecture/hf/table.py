@@ -211,8 +211,6 @@ NATIVE = _row("mamba_ssm", DATA["special"]["mamba_ssm"])
 """Files of mamba_ssm, which have no model type."""
 UNKNOWN = _row("unknown", DATA["special"]["unknown"])
 """Files of a model type that nobody knows, by their usual fields."""
-PATTERN = _row("pattern", DATA["special"]["pattern"])
-"""A stack given by hand: mechanism -> the fields that usually hold its sizes."""
 _SQUEEZED = {kind.translate(str.maketrans("", "", "_-")): kind for kind in ROWS}
 _CLASSES = {name: kind for kind, row in ROWS.items() for name in row.classes}
 _ENDS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")

@@ -7,28 +7,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields as sizes_of
-from dataclasses import replace
 from typing import Any
 
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import (
     FIELDS,
-    Draft,
     Fields,
     Layers,
-    Unknown,
     holds,
-    mapped,
     one_of,
     shown,
     some,
 )
 from separatrix.stacks.architecture.hf.notes import STATED
 from separatrix.stacks.architecture.hf.table import ROWS
-from separatrix.stacks.mechanisms.base import ATTENTION
 
-_OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|latent|lora_rank")
 _DEEPEST = 8
 """Objects within objects that are looked into."""
 _NAMES = FIELDS["harmless"]
@@ -96,29 +90,6 @@ def unread(data: Mapping[Any, Any], fields: Fields, layers: Layers) -> Iterator[
     """The fields that may change attention and that nobody asked for."""
     found = _unknown(data, fields, "")
     return ((name, value) for name, value in found if not _confirmed(name, value, layers))
-
-
-def doubted(layers: Layers, names: Sequence[str]) -> Layers:
-    """The layers with the heads of softmax attention unknown, where a field that nobody knows
-    speaks of them.
-    """
-    doubts: dict[str, Unknown] = {}
-    for name in names:
-        if _OF_HEADS.search(name.lower()) and not name.startswith("index"):
-            why = Unknown((f"'{name[:60]}' is there, and what it says of heads is not known",))
-            # a dimension says nothing of how many there are
-            of_one = re.search(r"dim|channels|size", name) is not None
-            for size in ("head_dim", "value_dim") if of_one else _SAME:
-                doubts.setdefault(size, why)
-    if not doubts:
-        return layers
-
-    def in_doubt(draft: Draft) -> Draft:
-        sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
-        softmax = draft.cls.group in ATTENTION
-        return replace(draft, sizes={**draft.sizes, **sizes}) if softmax else draft
-
-    return mapped(layers, in_doubt)
 
 
 def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -189,7 +160,7 @@ def _error(fields: Fields, name: str, value: Any) -> ConfigError:
     reader = "no reader of this model type knows it" if known else fields.unknown(ROWS)
     return fields.error(
         f"'{name[:60]}' is {shown(value)}: by its name it may change the layers, what they keep or"
-        f" what they see, and {reader}; pass --pattern or the stack as a spec, or remove the field"
+        f" what they see, and {reader}; pass the stack as a spec, or remove the field"
         " if it changes none of that"
     )
 

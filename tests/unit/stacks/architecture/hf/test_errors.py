@@ -184,7 +184,7 @@ def test_a_file_of_no_model_type_is_told_so(config: dict[str, Any]) -> None:
 def test_unknown_model_types_are_refused_by_name(kind: Any) -> None:
     message = refusal(without(QWEN, "architectures") | {"model_type": kind})
     assert "'model_type' is" in message
-    assert "--pattern" in message
+    assert "as a spec" in message
     assert len(message) < 450
 
 

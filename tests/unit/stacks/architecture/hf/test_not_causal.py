@@ -86,13 +86,6 @@ def test_what_does_not_read_left_to_right_is_refused_with_the_reason(
             from_config(around, "file")
         assert reason in str(caught.value)
         assert "left to right" in str(caught.value)
-        # neither a pattern nor a spelling makes it one
-        assert "--pattern" not in str(caught.value)
-
-
-def test_a_pattern_does_not_make_it_causal() -> None:
-    with pytest.raises(ConfigError, match="an encoder-decoder"):
-        from_config(LLAMA | {"is_encoder_decoder": True}, pattern="full*6")
 
 
 def test_what_reads_left_to_right_is_read() -> None:

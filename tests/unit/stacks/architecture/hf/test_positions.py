@@ -364,9 +364,6 @@ def test_what_is_set_by_hand_wins() -> None:
     (part,) = {layer[0] for layer in from_config(LLAMA, settings=set_by_hand)}
     assert isinstance(part, Full)
     assert (part.rope_base, part.rope_dim, part.rope) == (77, 4, True)
-    (part,) = {layer[0] for layer in from_config(LLAMA, pattern="full(rope_base=5)*6")}
-    assert isinstance(part, Full)
-    assert part.rope_base == 5
 
 
 def test_layers_share_a_description_unless_their_places_differ() -> None:

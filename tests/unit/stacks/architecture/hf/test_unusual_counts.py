@@ -224,8 +224,6 @@ def test_sparse_layers_that_are_not_read_are_refused_with_the_reason() -> None:
     for kind in ("zaya", "inkling_text", "inkling2_text", "qwen4_exp_text", "glm5_next_text"):
         listed = {"model_type": kind, "layer_types": ["hybrid"] * 6}
         assert f"'{kind}'" in refusal(BASE | HEADS | listed)
-        # the stack itself is read all the same
-        assert len(from_config(BASE | HEADS | listed, pattern="full*6")) == 6
 
 
 def test_decoders_that_see_images_or_hear() -> None:
