@@ -288,11 +288,13 @@ BTLM = {"n_layer": 32, "n_head": 32, "n_embd": 2560, "n_inner": 6826, "vocab_siz
     ],
 )
 def test_classes_that_came_as_code(config: dict[str, Any], kept: int, millions: int) -> None:
-    """Numbers kept per token, and millions of weights. Published, in thousand millions, norms and
-    biases among them: InternLM2-7B 7.74, InternLM-7B 7.32, MiniCPM-2B 2.72, MiniCPM3-4B 4.07,
-    MiMo-7B 7.83, Qwen-7B 7.72, Baichuan2 7.51 and 13.90, Orion-14B 14.5, XVERSE-13B 13.7,
-    DeepSeek-MoE-16B 16.4, Grok-1 314, StableLM-3B 2.80, ChatGLM3-6B 6.24, Falcon 6.92 and 41.3,
-    BTLM-3B 2.6.
+    """Numbers kept per token, and millions of weights, norms and biases left out.
+
+    Published and read again: Grok-1 314 thousand million (its README, whose sizes give 315.7),
+    DeepSeek-MoE-16B 16.4 (README), StableLM-3B 2,795,443,200 (card), XVERSE-13B 28.2 GB in bf16.
+    Of the others sizes of fields were found in public files (of Falcon, Qwen, MiMo, InternLM 1 and
+    2, MiniCPM, MiniCPM3, Baichuan2, ChatGLM3), and totals were not. Not verified: Orion-14B, and
+    BTLM's 6,826.
     """
     found = from_config({"torch_dtype": "bfloat16"} | config)
     assert found.cache_bits(8) - found.cache_bits(7) == 16 * kept
