@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-EXTRAS = {"run": "report", "test": "test", "peers": "peers", "lint": "lint", "docs": "docs"}
-"""The extra of pyproject.toml behind each need. Each includes those before it."""
+EXTRAS = {"run": "", "test": "test", "peers": "peers", "lint": "lint", "docs": "docs"}
+"""The extra of pyproject.toml behind each need, if one is. Each includes those before it."""
 TARGETS = {
     "run": "reproduce",
     "test": "test",
@@ -121,7 +121,8 @@ def _install(root: Path, venv: Path, need: str, lock: int) -> None:
         " again."
     )
     _call([*pip, *BUILD, *(BUILD_FROM_SOURCE if sources else ())], reason, lock)
-    _call([*pip, "--no-build-isolation", "--editable", f"{root}[{EXTRAS[need]}]"], reason, lock)
+    package = f"{root}[{EXTRAS[need]}]" if EXTRAS[need] else str(root)
+    _call([*pip, "--no-build-isolation", "--editable", package], reason, lock)
     name = tomllib.loads((root / "pyproject.toml").read_text())["project"]["name"]
     there = f"from importlib.metadata import version; version({name!r})"
     _call(

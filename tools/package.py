@@ -32,7 +32,7 @@ SAID = (
 )
 """What the metadata must state."""
 MISSING_EXTRA = (
-    "error: a picture as PNG needs the extra 'report': pip install 'separatrix[report]'\n"
+    "error: exporting to hf needs the extra 'export': pip install 'separatrix[export]'\n"
 )
 
 
@@ -173,7 +173,7 @@ def use(wheel: Path, folder: Path) -> None:
         found = call([program, *arguments], away)
         demand(said in found, f"`separatrix {' '.join(arguments)}` does not say {said!r}:\n{found}")
     done = subprocess.run(
-        [program, "task", "results", ".", "--out", "answers.png"],
+        [program, "task", "eva:n=8", "export", "--format", "hf", "--out", "eva"],
         cwd=away,
         env=environment(),
         capture_output=True,
@@ -182,7 +182,7 @@ def use(wheel: Path, folder: Path) -> None:
     )
     demand(
         (done.returncode, done.stderr) == (2, MISSING_EXTRA),
-        f"without the extra, task results says:\n{done.stderr}",
+        f"without the extra, task export says:\n{done.stderr}",
     )
     demand(
         sorted(path.name for path in away.iterdir()) == ["certificate.json"],

@@ -30,7 +30,6 @@ name = "small"
 version = "1"
 
 [project.optional-dependencies]
-report = []
 test = ["missing-from-every-index==1"]
 """
 BACKEND = '''
@@ -48,7 +47,7 @@ def build_editable(directory, config_settings=None, metadata_directory=None):
         wheel.writestr("small_data.txt", "whole")
         about = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
         wheel.writestr("small-1.dist-info/WHEEL", about)
-        extras = "".join(f"Provides-Extra: {e}\\n" for e in ("report", "test"))
+        extras = "Provides-Extra: test\\n"
         needs = 'Requires-Dist: missing-from-every-index==1; extra == "test"\\n'
         head = "Metadata-Version: 2.1\\nName: small\\nVersion: 1\\n"
         wheel.writestr("small-1.dist-info/METADATA", head + extras + needs)

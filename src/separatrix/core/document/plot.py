@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from separatrix.core.errors import MissingExtraError, OutputError
+from separatrix.core.errors import OutputError
 from separatrix.core.evidence.folder import check_new, write_atomic
 
 COLOURS = {
@@ -42,7 +42,6 @@ PAGE, INK, MUTED, LINE, SOLVES, FAILS, VIOLET, GREEN, OCHRE, PINK = (
     for n in ("page", "ink", "muted", "line", "solves", "fails", "violet", "green", "ochre", "pink")
 )
 DASHED, DOTTED = "5 4", "2 3"
-SUFFIXES = (".svg", ".png")
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 _BOTTOM = 44
 _LETTER = 6.6
@@ -211,24 +210,21 @@ class Drawing:
             f' height="{tall}" font-family="{_FONT}" font-size="12">{"".join(parts)}</svg>'
         )
 
-    def _alone(self, style: str = "") -> str:
+    def _alone(self) -> str:
         """The drawing with colours of its own and the page behind it."""
         drawn = re.sub(r"var\(--(\w+)\)", lambda match: COLOURS[match[1]][0], self.svg)
         behind = f'<rect width="100%" height="100%" fill="{COLOURS["page"][0]}"/>'
-        return drawn.replace(">", f">{style}{behind}", 1)
+        return drawn.replace(">", f">{_DARK}{behind}", 1)
 
     def _repr_html_(self) -> str:
         """In a notebook, and in the lesson: light or dark as what stands around it."""
-        source = f"data:image/svg+xml;base64,{b64encode(self._alone(_DARK).encode()).decode()}"
+        source = f"data:image/svg+xml;base64,{b64encode(self._alone().encode()).decode()}"
         return f'<figure class="drawn"><img src="{source}" alt="{escape(self.words)}"></figure>'
 
     def write(self, path: Path) -> None:
         """Writes it to a file, whole or not at all. Raises as `check_plot` does."""
         check_plot(path)
-        if path.suffix.lower() == ".png":
-            write_atomic(path, _converter().svg_to_png(self._alone(), scale=2))
-        else:
-            write_atomic(path, f"{self._alone(_DARK)}\n")
+        write_atomic(path, f"{self._alone()}\n")
 
 
 def palette() -> str:
@@ -334,22 +330,9 @@ def _told(text: str) -> str:
 
 
 def check_plot(path: Path) -> None:
-    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and where
-    something stands already; MissingExtraError for a PNG without the extra 'report'.
+    """Raises OutputError before any work is done: for another suffix than that of a drawing, and
+    where something stands already.
     """
-    if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(
-            f"{path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
-            f" {' or '.join(SUFFIXES)}"
-        )
+    if path.suffix.lower() != ".svg":
+        raise OutputError(f"{path}: a picture is an SVG; name a file that ends in .svg")
     check_new(path)
-    if path.suffix.lower() == ".png":
-        _converter()
-
-
-def _converter() -> Any:
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtraError.of("a picture as PNG", "report") from None
-    return vl_convert

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from itertools import product
 from math import comb
 from pathlib import Path
@@ -38,7 +37,6 @@ from separatrix.cli.report.pareto import (
 )
 from separatrix.core.document.plot import check_plot
 from separatrix.core.errors import (
-    MissingExtraError,
     OutputError,
     SeparatrixError,
     SizeError,
@@ -365,12 +363,11 @@ def test_the_table_fits_the_terminal(width: int) -> None:
     assert "Not excluded" in text
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png"])
-def test_plots_are_written_whole(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"states{suffix}"
+def test_plots_are_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "states.svg"
     states({"full": Architecture.parse("full")}).write(path)
     data = path.read_bytes()
-    assert {".svg": b"<svg", ".png": b"\x89PNG"}[suffix] in data
+    assert b"<svg" in data
     # a file stands alone: no colour is left to a page, nothing is run or loaded
     assert not re.search(rb"var\(|<script|href=", data)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -378,24 +375,9 @@ def test_plots_are_written_whole(tmp_path: Path, suffix: str) -> None:
         check_plot(path)
 
 
-def test_a_png_names_the_extra_that_it_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(MissingExtraError, match="'report'"):
-        check_plot(tmp_path / "front.png")
-    check_plot(tmp_path / "front.svg")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("front.pdf", "cannot be drawn"),
-        ("front", "cannot be drawn"),
-    ],
-)
-def test_plots_that_cannot_be_written(tmp_path: Path, name: str, said: str) -> None:
-    with pytest.raises(OutputError, match=said):
+@pytest.mark.parametrize("name", ["front.png", "front"])
+def test_plots_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OutputError, match="is an SVG"):
         check_plot(tmp_path / name)
 
 
