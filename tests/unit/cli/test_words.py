@@ -1,12 +1,10 @@
-"""What may be typed: models by their ids on the hub or from standard input, contexts with k and M,
-names without `show`, and what is suggested for a wrong case.
+"""What may be typed: models by their ids on the hub, contexts with k and M, names without `show`,
+and what is suggested for a wrong case.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from support.hf_configs import NEMOTRON
 
 from separatrix.cli.main import run
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture import file as limits
 from separatrix.stacks.mechanisms import ALSO_CALLED, MECHANISMS
 
 
@@ -74,72 +71,12 @@ def test_an_id_that_is_nearly_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean" not in refused(capsys, "analyze", "nobody/nothing")
 
 
-def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
-
-
-def test_a_closed_standard_input(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    assert "input is closed" in refused(capsys, "analyze", "-")
-
-
 @pytest.mark.slow
 def test_a_long_spec_is_read_in_linear_time(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """With a message made for every name this would take minutes."""
-    feed(monkeypatch, b"full + " * 30_000 + b"full")
-    assert "has 10,001 layers" in refused(capsys, "analyze", "-")
-
-
-@pytest.mark.parametrize("text", ["gdn*3 + full", "  gdn*3 + full\n", "\ufeffgdn*3 + full"])
-def test_a_spec_from_standard_input(
-    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed(monkeypatch, text.encode())
-    assert card(capsys, "analyze", "-")["pattern"] == "gggf"
-
-
-def test_a_config_from_standard_input(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(NEMOTRON))
-    same = card(capsys, "analyze", str(tmp_path))
-    feed(monkeypatch, json.dumps(NEMOTRON, indent=2).encode())
-    found = card(capsys, "analyze", "-")
-    assert {**found, "name": same["name"]} == same
-    feed(monkeypatch, b"gdn*4")
-    both = card(capsys, "compare", "full", "-")
-    assert [model["name"] for model in both["models"]] == ["full", "gdn*4"]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "input is empty"),
-        (b" \n\t", "input is empty"),
-        (b'{"model_type": ', "JSON, or cut off"),
-        (b"[1, 2]", "position 0"),
-        (b"\xff\xfe\x00", "no UTF-8 text"),
-        (b"{}", "'model_type' is missing"),
-        (b"full*2 + gnd", "you mean 'gdn'"),
-    ],
-)
-def test_a_bad_standard_input(
-    content: bytes, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed(monkeypatch, content)
-    assert said in refused(capsys, "analyze", "-")
-
-
-def test_standard_input_is_not_read_without_end(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "LARGEST_FILE", 2**20)
-    feed(monkeypatch, b" " * (2**20 + 1))
-    assert "more than 1 MiB" in refused(capsys, "analyze", "-")
+    assert "has 10,001 layers" in refused(capsys, "analyze", "full + " * 30_000 + "full")
 
 
 # Contexts

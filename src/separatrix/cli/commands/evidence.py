@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from separatrix.cli.options import PROVED, Asked, command, formats_named, stack
+from separatrix.cli.options import PROVED, Asked, command, formats_named
 from separatrix.cli.printing import Answer, Told
 from separatrix.cli.report.evidence import FORMS, certificate_parts
 from separatrix.core.document import Document, Line
@@ -20,6 +20,7 @@ from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.progress import bar, seconds_of
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task, parse_task, sizes_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def construct(asked: Asked) -> Answer:
     seqcomp:L=3,n=4096 --out model/
     """
     wanted = parse_task(asked.task)
-    held = stack(asked.arch) if asked.arch else None
+    held = resolve(asked.arch) if asked.arch else None
     number, stock = number_or_stock(asked.format)
     unproved = asked.formats == "none"
     others = [] if unproved or asked.formats is None else formats_named(asked.formats)
@@ -150,7 +151,7 @@ def refute(asked: Asked) -> Answer:
     model, out = asked.model, asked.out
     # told before the search
     check_new(out)
-    subject = from_folder(model).model if holds_model(model) else stack(model)
+    subject = from_folder(model).model if holds_model(model) else resolve(model)
     with bar("searching", shown=not asked.as_json, unit=" s of the budget") as advance:
         from separatrix.checks.refute import chosen
         from separatrix.checks.refute import refute as search

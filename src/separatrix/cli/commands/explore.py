@@ -6,11 +6,12 @@ import sys
 from urllib.parse import urlencode
 
 from separatrix.cli.explore.server import HOME, PORT, Server
-from separatrix.cli.options import Asked, command, named, stack, tokens
+from separatrix.cli.options import Asked, command, tokens
 from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError
 from separatrix.stacks.architecture.released import preset_named
+from separatrix.stacks.architecture.resolve import resolve
 
 
 @command
@@ -22,12 +23,9 @@ def explore(asked: Asked) -> Told:
 
     model, port = asked.model, asked.port
     length = None if asked.context is None else tokens(asked.context, None, whose="")[0]
-    given: dict[str, str] = {}
-    if model is not None:
-        text = named(model)
-        # what cannot be read is refused here, not in the browser
-        if not stack(text).written and preset_named(text) is None:
-            given[model] = text
+    # what cannot be read is refused here, not in the browser
+    own = model and not resolve(model).written and preset_named(model) is None
+    given = [model] if own else []
     try:
         server = Server(PORT if port is None else port, given)
     except OutputError:

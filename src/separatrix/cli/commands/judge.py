@@ -11,13 +11,14 @@ from separatrix.cards.design.search import design as search
 from separatrix.cards.design.space import Choices, space_of, task_for_context
 from separatrix.cards.facts import opened
 from separatrix.cli.asked import Cards
-from separatrix.cli.options import Asked, command, named, pairs, stack, tokens
+from separatrix.cli.options import Asked, command, pairs, tokens
 from separatrix.cli.printing import Answer, Told
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.progress import bar
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.resolve import resolve
 from separatrix.stacks.architecture.settings import Settings
 
 MOST_IN_A_RANGE = 10_000
@@ -40,7 +41,7 @@ def analyze(asked: Asked) -> Answer:
     if asked.context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(asked.context, None, whose="")
-    architecture = stack(asked.model, settings=settings)
+    architecture = resolve(asked.model, settings=settings)
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
     return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
 
@@ -57,7 +58,7 @@ def compare(asked: Asked) -> Answer:
     servings = _servings(asked, settings)
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = _stacks([named(model) for model in models], settings)
+    stacks = _stacks(models, settings)
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
@@ -83,18 +84,18 @@ def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:
     UnknownNameError for a size that fits none of them.
     """
     if not settings:
-        return [stack(model) for model in models]
+        return [resolve(model) for model in models]
     there = [_mechanisms(model) for model in models]
     settings.check_used(set().union(*there))
     return [
-        stack(model, settings=settings.of(own)) for model, own in zip(models, there, strict=True)
+        resolve(model, settings=settings.of(own)) for model, own in zip(models, there, strict=True)
     ]
 
 
 def _mechanisms(model: str) -> set[str]:
     """The names of a model's mechanisms, also of one whose file leaves sizes open."""
     try:
-        layers = stack(model).counted()
+        layers = resolve(model).counted()
     except UnknownSizes as error:
         layers = error.outline.counted()
     return {part.name for layer, _ in layers for part in layer}
@@ -109,7 +110,7 @@ def design(asked: Asked) -> Told:
     from separatrix.cli.report.pareto import design_document, design_json
 
     budget = parse_bits(asked.cache, what="--cache")
-    model = stack(asked.base) if asked.base is not None else None
+    model = resolve(asked.base) if asked.base is not None else None
     own = model.context if model is not None else None
     length, chosen = tokens(asked.context, own, whose="the longest the base was made for")
     choices = Choices(

@@ -17,7 +17,6 @@ from separatrix.cli.options import (
     engine_options,
     pairs,
     planned,
-    stack,
     stopped,
     used,
 )
@@ -27,6 +26,7 @@ from separatrix.core.errors import OutputError, SpecError, Stopped
 from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import HINT, bar, clock, told
 from separatrix.models.stored.run import Run
+from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import parse_task
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _one(stack_text: str, task: str, asked: Asked) -> Told:
     settings = read_settings(asked.set or [], asked.steps)
     out = asked.out or Path("trained")
     check_new(out)
-    architecture = stack(stack_text).spec
+    architecture = resolve(stack_text).spec
     wanted = parse_task(task).spec
 
     whole = {"architecture": architecture, "task": wanted, "seed": 0} | settings

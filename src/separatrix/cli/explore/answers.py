@@ -5,7 +5,7 @@ answers as HTML.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import groupby
@@ -31,12 +31,12 @@ MOST_TILES = 128
 @dataclass(frozen=True)
 class Question:
     """Stacks as the page names them, a context as people write one ("" for the models' own), and
-    what a name stands for that was given at the start (a file, standard input).
+    files that were given at the start.
     """
 
     stacks: tuple[str, ...]
     context: str = ""
-    given: tuple[tuple[str, str], ...] = ()
+    given: tuple[str, ...] = ()
 
 
 def start() -> Said:
@@ -55,7 +55,7 @@ def answers(question: Question) -> Iterator[Said]:
     stacks: list[Architecture] = []
     for place, text in enumerate(question.stacks):
         try:
-            stacks.append(architecture(text, dict(question.given)))
+            stacks.append(architecture(text, question.given))
         except SeparatrixError as error:
             yield {"stack": place, "error": str(error)}
     if len(stacks) < len(question.stacks):
@@ -103,11 +103,11 @@ def _read(text: str) -> Architecture:
     return resolve(text) if text.startswith("{") else Architecture.parse(text)
 
 
-def architecture(text: str, given: dict[str, str]) -> Architecture:
-    """The stack that the page names: a preset, a spec, a config.json written out, or what was given
-    at the start. Raises what `resolve` raises.
+def architecture(text: str, given: Sequence[str]) -> Architecture:
+    """The stack that the page names: a preset, a spec, a config.json written out, or a file that
+    was given at the start. Raises what `resolve` raises.
     """
-    return resolve(given[text]) if text in given else _read(text.strip())
+    return resolve(text) if text in given else _read(text.strip())
 
 
 def tiles(stack: Architecture) -> Said:

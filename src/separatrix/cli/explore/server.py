@@ -5,6 +5,7 @@ at a time; the one of a page that asks anew or is closed ends at its next part.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,7 +41,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, given: dict[str, str]) -> None:
+    def __init__(self, port: int, given: Sequence[str]) -> None:
         """Raises OutputError where the port is taken; 0 takes any that is free."""
         try:
             super().__init__((HOME, port), Handler)
@@ -67,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         path = self.path.partition("?")[0]
         if path == "/start":
-            about = {**start(), "given": list(self.server.given), "largest": LARGEST}
+            about = {**start(), "given": self.server.given, "largest": LARGEST}
             self._send(json.dumps(about).encode(), "application/json")
         elif path == "/base.css":
             self._send(base_style().encode(), "text/css")
@@ -112,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
             return None
         match asked:
             case {"stacks": [str()] | [str(), str()] as stacks, "context": str(context)}:
-                return Question(tuple(stacks), context, tuple(self.server.given.items()))
+                return Question(tuple(stacks), context, tuple(self.server.given))
             case _:
                 return None
 
