@@ -15,6 +15,7 @@ import hypothesis
 import jaxtyping
 import pytest
 import typer.main
+from support import each
 
 pytest_plugins = (
     "support.printed_audits",
@@ -35,6 +36,8 @@ ANY_TIME = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.t
 hypothesis.settings.register_profile("fifty", max_examples=50, derandomize=True, **ANY_TIME)
 hypothesis.settings.register_profile("anew", max_examples=50, **ANY_TIME)
 hypothesis.settings.load_profile("fifty")
+SEVERAL = 4
+"""Tiny cases of one test that stand for one of others."""
 typer.main.get_command = functools.cache(typer.main.get_command)
 
 
@@ -45,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    few = config.getoption("--few")
+    each.most = SEVERAL * few if few else 0
     if config.getoption("--anew"):
         hypothesis.settings.load_profile("anew")
 

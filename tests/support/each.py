@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 _PARAM = type(pytest.param())
+most = 0
+"""Cases of a test with several, spread evenly, as `--few` has it; 0: all."""
 
 
 def each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -30,7 +32,10 @@ def each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
 
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
-            for case in values:
+            some = values
+            if most and len(values) > most:
+                some = [values[i * len(values) // most] for i in range(most)]
+            for case in some:
                 named = dict(zip(keys, case, strict=True))
                 try:
                     test(**fixtures, **named)

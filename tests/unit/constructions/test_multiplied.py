@@ -233,18 +233,26 @@ addresses in all layers but one.
 """
 
 
-@pytest.mark.parametrize("stack", [pytest.param(ASKED[0], marks=pytest.mark.slow), ASKED[1]])
-@each(
-    "text, heads, words",
+TEXTS = (
+    *((f"parity:n={n}", 1, [2] * n.bit_length()) for n in range(5, 8)),
+    *((f"modular:n={n},m=5", 2, [3, 2 + (n > 5)]) for n in range(5, 9)),
+    ("permutation:n=5,k=3", 1, [2, 2, 2]),
+    ("group:n=3,G=A4", 1, [2, 2]),
+)
+
+
+@pytest.mark.parametrize(
+    ("stack", "text", "heads", "words"),
     [
-        *((f"parity:n={n}", 1, [2] * n.bit_length()) for n in range(5, 8)),
-        *((f"modular:n={n},m=5", 2, [3, 2 + (n > 5)]) for n in range(5, 9)),
-        ("permutation:n=5,k=3", 1, [2, 2, 2]),
-        ("group:n=3,G=A4", 1, [2, 2]),
+        pytest.param(
+            stack, *one, marks=() if stack == ASKED[1] and one[1] == 1 else pytest.mark.slow
+        )
+        for stack in ASKED
+        for one in TEXTS
     ],
 )
 def test_a_token_of_its_own_asks_for_every_n_below_the_product(
-    text: str, stack: str, heads: int, words: list[int]
+    stack: str, text: str, heads: int, words: list[int]
 ) -> None:
     full = stack.format(len(words) - (stack != ASKED[0]), heads)
     built = made(text, full)
