@@ -24,24 +24,19 @@ def config_file(path: Path) -> Path:
     """The file to read: `path`, or the config.json in the folder `path`. Raises ConfigError when
     there is none.
     """
+    inner = path / "config.json"
     try:
         if path.is_dir():
-            if not (path / "config.json").is_file():
-                raise ConfigError(
-                    f"{label(path)}: the folder holds no config.json; pass the folder of a model,"
-                    " or the file itself"
-                )
-            return path / "config.json"
-        if not path.exists():
-            raise ConfigError(
-                f"{label(path)}: no such file or folder (nothing is downloaded); pass the path of a"
-                " config.json or its folder"
-            )
-        if not path.is_file():
-            raise ConfigError(f"{label(path)}: not a regular file; pass the path of a config.json")
+            why = "" if inner.is_file() else "the folder holds no config.json; pass a model's"
+        else:
+            inner, why = path, "" if path.is_file() else "not a regular file; pass a config.json"
+            if not path.exists():
+                why = "no such file or folder (nothing is downloaded); pass a config.json's path"
     except OSError as error:
-        raise ConfigError(f"{label(path)}: cannot be read: {error.strerror or error}") from None
-    return path
+        why = f"cannot be read: {error.strerror or error}"
+    if why:
+        raise ConfigError(f"{label(path)}: {why}")
+    return inner
 
 
 def load_json(path: Path) -> Any:
@@ -52,17 +47,14 @@ def load_json(path: Path) -> Any:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise ConfigError(
-                f"{label(path)}: larger than {LARGEST_FILE // 2**20} MiB, so no config.json; pass"
-                " the model's config.json"
+                f"{label(path)}: larger than {LARGEST_FILE // 2**20} MiB: no config.json"
             )
         # -sig: some editors begin a file with a byte order mark
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{label(path)}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise ConfigError(
-            f"{label(path)}: not a text file; pass the model's config.json, not its weights"
-        ) from None
+        raise ConfigError(f"{label(path)}: not a text file; pass the config.json") from None
     return parse_json(text, label(path))
 
 
@@ -73,19 +65,14 @@ def parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, where))
     except RecursionError:
-        raise ConfigError(
-            f"{where}: nested too deeply to be a model's configuration; pass the model's"
-            " config.json"
-        ) from None
+        raise ConfigError(f"{where}: nested too deeply to be a model's config.json") from None
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{where}: not JSON, or cut off: {error.msg} at line {error.lineno}, column"
             f" {error.colno}; get a whole copy of it"
         ) from None
     except ValueError:
-        raise ConfigError(
-            f"{where}: holds an integer of more than 4,300 digits; no model has such a size"
-        ) from None
+        raise ConfigError(f"{where}: holds an integer of more than 4,300 digits") from None
 
 
 def _once(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:

@@ -70,8 +70,8 @@ class _Spelled(ast.NodeTransformer):
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> ast.expr:
     """An expression of the table."""
-    # in parentheses it may have several lines
-    return _Spelled().visit(ast.parse(f"({text})", mode="eval")).body
+    # it may stand in several lines, texts in it too
+    return _Spelled().visit(ast.parse(" ".join(text.split()), mode="eval")).body
 
 
 def _names(node: ast.expr) -> tuple[str, ...]:

@@ -303,7 +303,7 @@ class Way:
     @classmethod
     def of(cls, said: str) -> Self:
         """As the table writes it: the rule, and what the class takes."""
-        call = ast.parse(f"way({said.strip()})", mode="eval").body
+        call = ast.parse(f"way({' '.join(said.split())})", mode="eval").body
         assert isinstance(call, ast.Call)
         given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
         return cls(rule=ast.unparse(call.args[0]) if call.args else "rotary", **given)
