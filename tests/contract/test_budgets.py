@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_942, 2_600),
+    "core": (3_939, 2_600),
     "stacks": (9_205, 5_600),
     "tasks": (11_926, 8_600),
     "theory": (8_335, 6_000),
@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (4_836, 4_000),
     "proofs": (9_453, 6_200),
     "checks": (2_658, 2_600),
-    "training": (5_293, 3_800),
+    "training": (5_271, 3_800),
     "findings": (1_912, 1_800),
-    "cli": (7_365, 4_000),
+    "cli": (7_315, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -99,15 +99,12 @@ class Cards(Shown):
         context: int,
         *,
         chosen: str = "",
-        servings: Sequence[Serving] = (),
+        serving: Serving | None = None,
         why: str = "",
     ) -> Cards:
-        """At one context, who chose it, and what each is served with."""
-        served = tuple(servings) or (Serving(),) * len(stacks)
-        facts = (
-            card_facts(stack, context, context_from=chosen, serving=serving)
-            for stack, serving in zip(stacks, served, strict=True)
-        )
+        """At one context, who chose it, and what they are served with."""
+        served = serving or Serving()
+        facts = (card_facts(one, context, context_from=chosen, serving=served) for one in stacks)
         return cls(tuple(facts), tuple(stacks), why)
 
     def __repr__(self) -> str:

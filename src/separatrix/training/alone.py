@@ -171,6 +171,4 @@ def _begun(pack: Pack, file: Path, device: str) -> Trainer:
     try:
         return Trainer.resumed(pack, data, device=device)
     except EvidenceError as error:
-        raise EvidenceError(
-            f"{file}: {error}; --fresh forgets it, another --out leaves it alone"
-        ) from None
+        raise EvidenceError(f"{file}: {error}; remove it, or give another --out") from None

@@ -89,10 +89,10 @@ def test_files_that_are_no_checkpoint_of_it(
 ) -> None:
     file = tmp_path / "here.checkpoint"
     file.write_bytes(b"")
-    with pytest.raises(EvidenceError, match=r"damaged.*--fresh"):
+    with pytest.raises(EvidenceError, match=r"damaged.*--out"):
         session.saved(PACK, file)
     file.write_bytes(Trainer(Pack((replace(RUN, seed=6),))).checkpoint())
-    with pytest.raises(EvidenceError, match=r"another training.*--fresh"):
+    with pytest.raises(EvidenceError, match=r"another training.*--out"):
         session.saved(PACK, file)
     file.write_bytes(Trainer(PACK).checkpoint())
     monkeypatch.setattr(engine, "code_version", lambda: "0.0.9+00000000")

@@ -13,7 +13,7 @@ from separatrix.cards.facts import opened
 from separatrix.cli.asked import Cards
 from separatrix.cli.options import Asked, command, pairs, tokens
 from separatrix.cli.printing import Answer, Told
-from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.errors import SpecError
 from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.progress import bar
 from separatrix.stacks.architecture import Architecture
@@ -43,7 +43,7 @@ def analyze(asked: Asked) -> Answer:
         tokens(asked.context, None, whose="")
     architecture = resolve(asked.model, settings=settings)
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
-    return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
+    return Cards.of([architecture], length, chosen=chosen, serving=serving, why=why)
 
 
 @command
@@ -55,28 +55,14 @@ def compare(asked: Asked) -> Answer:
     models = asked.models
     why = "" if asked.why is None else opened(asked.why)
     settings = Settings.parse(asked.set or ())
-    servings = _servings(asked, settings)
+    serving = Serving.parse(asked.memory, asked.weights, asked.batch, settings)
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
     stacks = _stacks(models, settings)
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
-    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why)
-
-
-def _servings(asked: Asked, settings: Settings) -> list[Serving]:
-    """What each model is served with. Raises SizeError for more sizes of weights than one, unless
-    there is one for each model.
-    """
-    models, weights = asked.models, asked.weights or []
-    if len(weights) not in (0, 1, len(models)):
-        raise SizeError(
-            f"--weights is given {len(weights)} times for {len(models)} models; give it once for"
-            " all, or once for each in their order"
-        )
-    each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
-    return [Serving.parse(asked.memory, own, asked.batch, settings) for own in each]
+    return Cards.of(stacks, length, chosen=chosen, serving=serving, why=why)
 
 
 def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:

@@ -38,7 +38,7 @@ def runs(asked: Asked) -> Answer:
         return summed(_summary(asked.store, asked.sweep))
     if action == "list":
         return _list(asked)
-    return _export([Path(one) for one in others], asked)
+    return _export(Path(others[0]), asked)
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
@@ -83,25 +83,19 @@ def _show(key: str, store: Path) -> Told:
     return Told(plain(row, metrics), description(row, metrics))
 
 
-def _export(files: list[Path], asked: Asked) -> Told:
+def _export(file: Path, asked: Asked) -> Told:
     """All runs as one table."""
-    store, sweep, status = asked.store, asked.sweep, asked.status
-    from separatrix.training.sweeps.exporting import check_outputs, write_metrics, write_runs
+    from separatrix.training.sweeps.exporting import check_output, write_runs
 
-    check_outputs(files)
-    out, *metrics = files
-    with opened(store, sweep) as kept:
-        rows = kept.objects(sweep, status)
-        if not rows:
-            raise SpecError(f"{store} has no such runs; `separatrix runs list` shows what there is")
-        told = kept.all_metrics(sweep, status) if metrics else []
-    write_runs(out, rows)
-    written = [f"{len(rows):,} runs written to {out}"]
-    for file in metrics:
-        write_metrics(file, told)
-        written.append(f"{len(told):,} metrics written to {file}")
-    data = {"files": list(map(str, files))}
-    return Told(data, Document(*map(Line, written)))
+    check_output(file)
+    with opened(asked.store, asked.sweep) as kept:
+        rows = kept.objects(asked.sweep, asked.status)
+    if not rows:
+        raise SpecError(
+            f"{asked.store} has no such runs; `separatrix runs list` shows what there is"
+        )
+    write_runs(file, rows)
+    return Told({"file": str(file)}, Document(Line(f"{len(rows):,} runs written to {file}")))
 
 
 def _summary(store: Path, sweep: str | None) -> Summary:

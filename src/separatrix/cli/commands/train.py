@@ -22,7 +22,7 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
-from separatrix.core.errors import OutputError, SpecError, Stopped
+from separatrix.core.errors import SpecError, Stopped
 from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import HINT, bar, clock, told
 from separatrix.models.stored.run import Run
@@ -110,8 +110,6 @@ def _one(stack_text: str, task: str, asked: Asked) -> Told:
     run.check()
     place = devices(asked.device)[0]
     file = out.with_name(f"{out.name}.checkpoint")
-    if asked.fresh:
-        _forget(file)
     trained = _trained(run, file, device=place, shown=not asked.as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
@@ -137,14 +135,6 @@ def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
         read = value(name, several if name in lists else node)
         found[name] = (*found.get(name, ()), *read) if name in lists else read
     return found
-
-
-def _forget(file: Path) -> None:
-    """Removes what an interrupted training has saved. Raises OutputError."""
-    try:
-        file.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{file}: cannot be removed: {error.strerror or error}") from None
 
 
 def _trained(run: Run, file: Path, *, device: str, shown: bool) -> Trained:

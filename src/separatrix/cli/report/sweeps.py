@@ -18,8 +18,6 @@ from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summ
 
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""
-_MOST_SEEDS = 100
-"""Of a table with a column for each."""
 _NAMED = 5
 """Damaged runs that a note names."""
 Row = dict[str, str]
@@ -64,12 +62,9 @@ def best_rows(summary: Summary) -> list[Row]:
 
 
 def seed_rows(summary: Summary) -> list[Row]:
-    """A row for each cell and learning rate: what every seed gave, with its own interval. None
-    where there are more seeds than anybody reads.
-    """
-    seeds = _seeds_of(summary)
-    if len(seeds) > _MOST_SEEDS:
-        return []
+    """A row for each cell and learning rate: what every seed gave, with its own interval."""
+    every = (rate.counts.seeds for cell in summary.cells for rate in cell.rates)
+    seeds = sorted({int(seed) for own in every for seed in own})
     found: list[Row] = []
     for cell in summary.cells:
         for place, rate in enumerate(cell.rates):
@@ -81,14 +76,6 @@ def seed_rows(summary: Summary) -> list[Row]:
             row |= {f"seed {seed}": _seed(runs[seed]) if seed in runs else "" for seed in seeds}
             found.append(row)
     return found
-
-
-def _seeds_of(summary: Summary) -> list[int]:
-    """In order. Of many seeds, all that one rate has."""
-    rates = [rate.counts.seeds for cell in summary.cells for rate in cell.rates]
-    longest = max(rates, key=len, default=[])
-    every = rates if len(longest) <= _MOST_SEEDS else [longest]
-    return sorted({int(seed) for seeds in every for seed in seeds})
 
 
 def notes(summary: Summary) -> Iterator[str]:
@@ -103,8 +90,6 @@ def notes(summary: Summary) -> Iterator[str]:
             f"{', '.join(left)}. A diverged seed counts as 0 %; failed and unfinished ones are left"
             f" out of every other number{end}"
         )
-    if len(_seeds_of(summary)) > _MOST_SEEDS:
-        yield f"More than {_MOST_SEEDS} seeds: `separatrix runs export` and --json have each."
     for cell in summary.cells:
         if cell.needed:
             yield (

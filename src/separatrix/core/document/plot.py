@@ -124,15 +124,12 @@ def log_axis(
     grid: bool = False,
 ) -> Axis:
     """A logarithmic axis: ticks `at` these values, else at powers of the base, few enough to be
-    read, with twos and fives where few powers of ten fit.
+    read.
     """
     values = list(at) if len(at) <= most else []
     if not values:
         first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base) + 1e-9)
         values = [float(base) ** e for e in range(first, last + 1)]
-        if base == 10 and len(values) < 3:
-            near = (m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5))
-            values = [value for value in near if low <= value <= high]
         values = values[:: max(1, -(-len(values) // most))]
     return Axis(title, low, high, [(value, said(value)) for value in values], True, grid)
 

@@ -1,11 +1,11 @@
-"""Runs of a store, and their metrics, as tables in CSV files."""
+"""Runs of a store as a table in a CSV file."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,14 @@ from separatrix.core.errors import SpecError
 from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.folder import check_new, write_atomic
 
-METRICS = ("key", "step", "loss", "accuracy", "learning_rate")
 
-
-def check_outputs(paths: Iterable[Path]) -> None:
-    """Raises SpecError for a file of another kind, and for one that is written twice, OutputError
-    for one that is there already, as the store itself is: before anything is read.
+def check_output(path: Path) -> None:
+    """Raises SpecError for a file of another kind, OutputError for one that is there already, as
+    the store itself is: before anything is read.
     """
-    taken: set[Path] = set()
-    for path in paths:
-        if path.suffix.lower() != ".csv":
-            raise SpecError(f"{path}: runs are exported to .csv")
-        check_new(path)
-        if path.resolve() in taken:
-            raise SpecError(f"{path} is named twice; runs and metrics are a file each")
-        taken.add(path.resolve())
+    if path.suffix.lower() != ".csv":
+        raise SpecError(f"{path}: runs are exported to .csv")
+    check_new(path)
 
 
 def write_runs(path: Path, objects: Iterable[str]) -> None:
@@ -36,26 +29,17 @@ def write_runs(path: Path, objects: Iterable[str]) -> None:
     """
     rows = [_flat(json.loads(each)) for each in objects]
     columns = [*dict.fromkeys(name for row in rows for name in row)]
-    _write(path, columns, (map(row.get, columns) for row in rows))
-
-
-def write_metrics(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Metrics over time, as the store tells them; a loss that was no number is missing."""
-    _write(path, METRICS, rows)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(_plain, map(row.get, columns)) for row in rows)
+    write_atomic(path, text.getvalue())
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     # of a damaged run nothing is there
     inner = {name: json_object(row.pop(name)) or {} for name in ("run", "outcome")}
     return row | {f"{name}.{key}": x for name, part in inner.items() for key, x in part.items()}
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(map(_plain, row) for row in rows)
-    write_atomic(path, text.getvalue())
 
 
 def _plain(cell: Any) -> Any:

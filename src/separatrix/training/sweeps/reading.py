@@ -257,23 +257,19 @@ class Reading:
         # lists do without reading stacks and tasks
         from separatrix.training.packs import Metric
 
-        found = self.all_metrics(where="replaced = 0 AND key = ?", values=(key,))
+        around = (
+            "SELECT name, step, loss, accuracy, learning_rate FROM ({}) JOIN metrics"
+            " ON metrics.run = number ORDER BY step"
+        )
+        columns = {"number": "runs.id", "name": "runs.key"}
+        found = self._select(
+            columns, around=around, where="replaced = 0 AND key = ?", values=(key,)
+        )
         kinds = (str, int, *[float | None] * 3)
         return [
             Metric(key, step, *(math.nan if number is None else number for number in numbers))
             for key, step, *numbers in (self._kept(row, kinds, float_info.max) for row in found)
         ]
-
-    def all_metrics(
-        self, sweep: str | None = None, status: str | None = None, **more: Any
-    ) -> list[tuple[str, int, float | None, float | None, float | None]]:
-        """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
-        around = (
-            "SELECT name, step, loss, accuracy, learning_rate FROM ({}) JOIN metrics"
-            " ON metrics.run = number ORDER BY number, step"
-        )
-        columns = {"number": "runs.id", "name": "runs.key"}
-        return self._select(columns, sweep, status, around=around, **more)
 
     def counts(self, sweep: str | None = None) -> dict[str, int]:
         """How many runs have each status, statuses without a run left out."""

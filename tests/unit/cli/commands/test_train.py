@@ -204,17 +204,11 @@ def test_the_checkpoint_of_another_training(
         assert run(["train", *SMALL, *SIZES, "--out", str(out)]) == 2
         err = capsys.readouterr().err
         assert said in err
-        assert "--fresh" in err
         file.write_bytes(file.read_bytes()[:100])
     file.unlink()
     file.mkdir()
-    for words in ([], ["--fresh"]):
-        assert run(["train", *SMALL, *SIZES, "--out", str(out), *words]) == 2
-        assert "new.checkpoint: cannot be" in capsys.readouterr().err
-    file.rmdir()
-    file.write_bytes(b"")
-    assert run(["train", *SMALL, *SIZES, "--out", str(out), "--fresh"]) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert run(["train", *SMALL, *SIZES, "--out", str(out)]) == 2
+    assert "new.checkpoint: cannot be" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # whole processes; the same within one process: test_alone_saved

@@ -149,7 +149,6 @@ def test_stores_spoilt_anywhere(path: Path, number: int) -> None:
             try:
                 with open_store(path) as store:
                     store.objects()
-                    store.all_metrics()
                     store.sweeps()
                     for row in store.rows():
                         _ = row.run, row.outcome, store.metrics(row.key)
