@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_939, 2_600),
     "stacks": (9_205, 5_600),
     "tasks": (11_926, 8_600),
-    "theory": (8_335, 6_000),
+    "theory": (8_283, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
     "mixers": (8_837, 7_200),

@@ -97,18 +97,6 @@ def test_rows_of_the_table_are_met(search: Looked, printed: int) -> None:
     assert search.at(tuple(n // 2 for n in found.size)) is None
 
 
-@pytest.mark.parametrize("ahead", [0, 1])
-@pytest.mark.parametrize("h", [1, 2, pytest.param(40, marks=pytest.mark.slow)])
-def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: int) -> None:
-    """With one content at every level w receives R h bits: n is about 2^(R h) at the most."""
-    readers = 5 if h == 40 else 3
-    search = Looked(ahead, Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers))
-    found = search.shortest()
-    assert found is not None
-    assert search.holds(found)
-    assert found.length() <= (1 << readers * h) + 100 * readers**2 * h
-
-
 def test_values_of_w_2_are_left_over_where_they_are_too_many() -> None:
     """All 1,782 of them would cost more than they ask for."""
     size = (19_676, 38, 1_782)

@@ -21,9 +21,7 @@ from separatrix.cards.composition import composition
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
-from separatrix.theory import recheck
 from separatrix.theory.arguments import Numbers, Sizes
-from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.v_three_steps import Parameters, TheoremV, rich_blocks
 from separatrix.theory.judge import THEOREMS, said_by
 
@@ -284,29 +282,7 @@ def _every(m: int, n_1: int, n_2: int) -> Iterator[Parameters]:
                 yield Parameters(m=m, n_1=n_1, n_2=n_2, X=X, t=t, beta=beta, q=q, r=r, g=g, u_0=u_0)
 
 
-def test_one_reading_layer_where_theorem_iii_is_silent() -> None:
-    """With m = 2 all contents of z_1 fit a cache of 8 bits, so III keeps r = 1, and log N < h. By
-    hand for V with h_1 = 0: X = y = 2, q = N_1 = 32, r = 17, E = 8: (b) 2 log(32/16) > 8/16, (c) 17
-    * 64 log 2048 = 11,968 > 8 + 64 * 20.
-    """
-    one = Architecture.parse(
-        "window(size=1, head_dim=4, p1) + full(p10) @ heads=1, head_dim=1, accumulator=p10,"
-        " running_max=false"
-    )
-    task = SeqComp(L=3, m=2, branching=(16, 64))
-    assert one.groups(task.length)[0].sigma == 8
-    of_one = TheoremIII().judge(one, task)
-    found = V.judge(one, task)
-    assert of_one is None or of_one.status == "OPEN"
-    assert found is not None
-    assert (found.status, found.n) == ("FAILS", task.length)
-    recheck(found)
-    hand = Parameters(m=2, n_1=16, n_2=64, X=2, t=1, beta=1, q=32, r=17, g=1, u_0=0)
-    assert holds(V, hand, five(h_1=0, h_2=20, sigma_0=0, sigma_1=8, sigma_2=0))
-
-
 def test_a_card_names_the_smallest_n_of_any_theorem() -> None:
-    """At a task of its own size Theorem V may name a longer prompt than Theorem III fails at."""
     for spec in (
         "gdn + full @ heads=1, head_dim=4",
         "window(size=16) + full @ heads=1, head_dim=4",
@@ -321,10 +297,3 @@ def test_a_card_names_the_smallest_n_of_any_theorem() -> None:
         said = [said_by(theorem, stack, asked) for theorem in failing]
         least = min(found.n for found in said if found is not None and found.n is not None)
         assert least == (line.n if line.bound is None else line.bound.n), spec
-    stack = Architecture.parse("gdn + full @ heads=1, head_dim=4")
-    task = SeqComp(L=3, m=36, branching=(16, 14))
-    fifth, third = (said_by(THEOREMS[key], stack, task) for key in ("V", "III"))
-    assert fifth is not None
-    assert third is not None
-    assert (fifth.status, third.status) == ("FAILS", "OPEN")
-    assert (fifth.n or 0) > (third.n or 0) > 0

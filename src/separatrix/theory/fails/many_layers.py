@@ -26,8 +26,6 @@ MOST_READERS = 6
 """Beyond so many reading layers nothing is looked for: sizes have 300 digits here already."""
 _SHALLOW = 3
 """Up to so many reading layers every flag is tried."""
-_COUNTED = 256
-"""Beyond so many bits that w receives, answers of more bits are not written down."""
 _CLOSE = 0.1
 """Choices of flags whose lengths first differ by less (as logarithms) are both looked at."""
 Flags = tuple[int, ...]
@@ -48,8 +46,7 @@ class ManyLayers(DepthTheorem[Parameters]):
         return conditions(self.ahead, s, p)
 
     def shortest(self, s: Sizes, steps: int = 0) -> Parameters | None:
-        found = filter(None, (_spread(self, s), _counted(self, s)))
-        return min(found, key=lambda parameters: parameters.length(), default=None)
+        return _spread(self, s)
 
     def at_size(
         self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None
@@ -98,29 +95,6 @@ class ManyLayers(DepthTheorem[Parameters]):
         task = {"m": parameters.m}
         task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
         return listed(task)
-
-
-@lru_cache(maxsize=768)
-def _counted(argument: ManyLayers, s: Sizes) -> Parameters | None:
-    """The proof with one content and one value at every level, certified: w receives fewer bits
-    than the answer has. None where these are too many, or nothing is looked for.
-    """
-    L = argument.functions(s.readers)
-    if not 2 + argument.ahead <= s.readers <= MOST_READERS:
-        return None
-
-    def choice(n_l: int) -> Choice[int]:
-        ones = (1,) * (L - 1)
-        g = n_l if L == 3 else 1
-        return Choice(2, (*ones[1:], n_l), 1, 1, g, 1, 1, ones, (0,) * len(ones))
-
-    # what is fixed is a + b n_{L-1}, and with 2^(b-1) + a + 1 = n_{L-1} more is asked for
-    first, second = (prices(argument.ahead, s, choice(n))[-1] for n in (1, 2))
-    b = second - first
-    if b > _COUNTED:
-        return None
-    n_l = (1 << (b - 1)) + max(first - b, 0) + 1
-    return RelaxedSearch(argument.ahead, s, (0,) * (L - 1)).certified(choice(n_l))
 
 
 @lru_cache(maxsize=768)

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from separatrix.core.evidence.records import Verdict
-from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task
 from separatrix.theory.arguments import (
     Certified,
     Counting,
@@ -21,8 +18,6 @@ from separatrix.theory.arguments import (
     ceil_ratio,
     smaller,
 )
-from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
-from separatrix.theory.fails.reading_layers import Found, sizes_of
 from separatrix.theory.search.driver import CountingTheorem, Grid, Point, spread
 from separatrix.theory.search.reals import LN2, exp, expm1, log2
 
@@ -78,7 +73,7 @@ class TheoremV(CountingTheorem[Parameters]):
     """
 
     key = "V"
-    reading_layers = range(1, 3)
+    reading_layers = range(2, 3)
     parameters = Parameters
     free = ("m", "n_1", "k", "q", "d", "g")
     least_steps = 3
@@ -181,23 +176,6 @@ class TheoremV(CountingTheorem[Parameters]):
         for number in range(_STARTS):
             yield _spread(s, grid.high, number, rng)
             yield _balanced(s, rng)
-
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """Of one reading layer what III leaves open: where z_1 is short, z_2 takes its part."""
-        if len(architecture.reading) == 1:
-            of_one = TheoremIII().judge(architecture, task)
-            if of_one is not None and of_one.status == "FAILS":
-                return None
-        return super().judge(architecture, task)
-
-    def threshold(self, architecture: Architecture, steps: int) -> Found[Parameters] | None:
-        # Theorem III names failing sizes of one reading layer
-        return super().threshold(architecture, steps) if len(architecture.reading) == 2 else None
-
-    def sizes(self, architecture: Architecture, n: int) -> Sizes:
-        s = sizes_of(architecture, n)
-        # of one reading layer: a first one that reads nothing, with nothing before it
-        return s if s.readers == 2 else Sizes((0, *s.h), (0, *s.sigma), (0, *s.opened))
 
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """r <= N_1; and by (b) (q-1) n_1 y > c r (sigma_1 + n_1 g h_1), c = e ln(2) / 4 > 0.471, so
