@@ -59,12 +59,15 @@ are held to the levels of every task at one size.
 
 The level of a probe is chance, unless no way of drawing could avoid more: then the task says why.
 Of some rules nobody has derived it; theirs is what they were measured to reach, and 0.01. A second
-table has the best rule at every size, and the largest level of all rules tried: an accuracy above
-it is more than any of them has. Counts may do anything where counting is the task; there, what they
-reached stands for it. Shifts promise no level. All numbers of both tables are in one
-file, `src/separatrix/tasks/levels.json`, which `tools/levels.py FILE` measures
-with seed 0 (on fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024
-answers). What each looks at:"""
+table has the best rule at every size, and the largest level of all rules tried. That is the level
+of the task wherever one number is printed: the most that the rules below may reach, each of which
+looks at what its line says and at nothing else. A rule that does part of the task itself may stand
+above, for parts of a look-up come as near to all of it as one likes: of recall:n=8,K=16,V=4 the
+value most frequent among the keys of the query's parity is right in 0.377, the level is 0.286.
+Counts may do anything where counting is the task; there, what they reached stands for it. Shifts
+promise no level. All numbers of both tables are in one file, `src/separatrix/tasks/levels.json`,
+which `tools/levels.py FILE` measures with seed 0 (on fewer prompts where they are long; none are
+tried beyond 4,096 tokens or 1,024 answers). What each looks at:"""
 
 
 def tasks_page() -> str:

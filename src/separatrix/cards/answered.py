@@ -33,7 +33,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task, parse_any_task
-from separatrix.tasks.measured import level
+from separatrix.tasks.measured import MEANT, level
 from separatrix.tasks.text import TextTask
 from separatrix.theory import judge
 from separatrix.theory.judge import graded
@@ -48,7 +48,7 @@ _MOST = 1 << 26
 _MEANT = {
     "proved": "of the stack in the model's config.json and the task with a token for each value,"
     " for any weights",
-    "level": "what the best rule known reaches that does not solve the task",
+    "level": MEANT,
     "above": "accuracy less level, in points",
     "credit": "the share that is right of what is asked for",
     "log p": "of the right answer, in nats",

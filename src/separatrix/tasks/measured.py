@@ -15,12 +15,17 @@ from separatrix.tasks import PLAIN, PROBES, TASKS, Task, parse_any_task
 from separatrix.tasks.questions import ASKED
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
+MEANT = (
+    "the most that the rules of the task's audit may reach; one that does part of the task itself,"
+    " such as a look-up by half a key, may stand above"
+)
+"""What a level is, in words."""
 _ALLOWED = Fraction(1, 100)
 """What the level of a measured rule is above its measurement, which is off by that much itself."""
 
 
 class Rule(NamedTuple):
-    """The best rule known: its name, how often it was right, and of how many instances."""
+    """The best of the audit's rules: its name, how often it was right, and of how many instances."""
 
     name: str
     accuracy: float
@@ -76,7 +81,7 @@ def _reached(found: float) -> Fraction:
 
 
 def level(task: Task | TextTask) -> Fraction | None:
-    """The accuracy from which on a model does more than any rule known: the largest level of those
+    """The accuracy from which on a model does more than the audit's rules: the largest level of those
     tried, or of a rule that may do anything, as counts may of what is asked by counting, what it
     reached; None at sizes where none was, and under shifts, which promise none.
     """

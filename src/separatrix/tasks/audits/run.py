@@ -29,7 +29,7 @@ from separatrix.tasks.audits.shortcuts import SHORTCUTS, shortcut
 from separatrix.tasks.base.described import name_of, require
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.distinct import one_of
-from separatrix.tasks.measured import stated
+from separatrix.tasks.measured import MEANT, stated
 from separatrix.tasks.text import TEXT_TASKS, TextItem, TextTask
 from separatrix.tasks.text.names import names
 
@@ -155,6 +155,7 @@ def table(audit: Audit) -> Document:
         Table([*map(_cells, audit.rows)], HEADINGS, labels=True),
         Heading(),
         Line(outcome(audit)),
+        Line(f"level: {MEANT}"),
     )
 
 

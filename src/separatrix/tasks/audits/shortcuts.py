@@ -372,7 +372,8 @@ def _sums(often: Tokens, number: int, wanted: Tokens) -> Tokens:
 @together
 def products(task: tasks.Dyck, tokens: Tokens) -> Tokens:
     """Two to five brackets in a row that open x..y, less y..x, times the same of brackets that
-    close: weighed by place, of all and depth by depth, or its cube; and by which stands first.
+    close: weighed by place, of all and depth by depth, or its cube, and by which stands first; and
+    "counters".
     """
     opens = tokens < task.k
     kind = tokens % task.k
@@ -407,7 +408,7 @@ def products(task: tasks.Dyck, tokens: Tokens) -> Tokens:
             shallower = by_depth(one).cumsum(axis=1) - by_depth(one)
             total[2] += (one.cumsum(axis=1) * other).sum(1) - (shallower * by_depth(other)).sum(1)
         columns += [*total]
-    return np.column_stack(columns).astype(np.int64)
+    return np.column_stack((*columns, counters(task, tokens))).astype(np.int64)
 
 
 def _levels(opens: Bools) -> Tokens:

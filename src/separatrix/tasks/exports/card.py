@@ -21,7 +21,7 @@ from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.base.references import references
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import MOST_BALANCED, Rows, Source
-from separatrix.tasks.measured import level
+from separatrix.tasks.measured import MEANT, level
 from separatrix.tasks.text import TextTask
 
 
@@ -84,7 +84,7 @@ def about(source: Source) -> dict[str, Any]:
 
 
 def level_of(task: Task | TextTask) -> Fraction | None:
-    """What the best rule known may reach on a task with one answer; None where none was tried."""
+    """The level of a task with one answer; None where none was tried."""
     several = task.several if isinstance(task, Task) else task.reply[1] > 1
     return None if several else level(task)
 
@@ -184,8 +184,7 @@ def _numbers(source: Source, said: dict[str, Any]) -> list[tuple[str, str]]:
     if source.chance != source.task.chance:
         numbers.append(("the same at the end of the chain", probability(source.chance)))
     if "level" in said:
-        best = "what the best rule known reaches without solving it (level)"
-        numbers.append((best, said["level"]))
+        numbers.append((f"level: {MEANT}", said["level"]))
     if "length" not in said:
         numbers += [(name, str(size)) for name, size in said["sizes"].items()]
     else:

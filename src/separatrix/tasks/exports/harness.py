@@ -28,6 +28,7 @@ from separatrix.tasks.exports.asking import (
 from separatrix.tasks.exports.card import Function, card, dumped, level_of, probability, write_lines
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import CUE, CUE_STEPS, at_length, manner
+from separatrix.tasks.measured import MEANT
 
 _LOADER = '''
 
@@ -134,10 +135,7 @@ _MEANT = {
         " thought (more: `--gen_kwargs max_gen_toks=32768`)"
     ),
 }
-_COMPARE = (
-    "Compare the accuracy with chance and with the level, what the best rule reaches that does not"
-    " solve the task."
-)
+_COMPARE = f"Compare the accuracy with chance and with the level: {MEANT}."
 
 
 def write(job: Job, folder: Path) -> None:
