@@ -49,7 +49,7 @@ from separatrix.tasks.audits.run import BOUND
 TASKS = (
     "eva:n=12,V=4",
     "recall:n=8,K=16,V=4,form=present",
-    "disjointness:n=16,shift=sparse",
+    "disjointness:n=16",
     "dyck:n=96,k=2,D=6",
     "istree:n=64",
     "neighbour:n=8,d=14,V=4",

@@ -146,7 +146,6 @@ def _drawn() -> Iterator[str]:
             if parse_task(f"{name}:{sizes}").length <= LONGEST:
                 yield f"{name}:{sizes}"
         yield from (f"{first},{one}" for one in more)
-    yield "recall:n=16,K=12,V=4,form=last,shift=repeats"
 
 
 def _sample(text: str, seed: int) -> str:
@@ -585,10 +584,7 @@ def bad_inputs() -> Iterator[Part]:
 NARROW = tuple(f"{name} in bf16" for name in ("counting", "khop", "qsa"))
 """Constructions whose few bits reach no prompt."""
 SECTIONS: dict[str, Section] = {
-    "samples": Section(
-        samples,
-        refused=("dyck:n=96,k=2,D=6,shift=beyond", "recall:n=8,K=16,V=4,shift=repeats"),
-    ),
+    "samples": Section(samples),
     "verdicts": Section(verdicts),
     "cards": Section(partial(cards, FEW_PRESETS)),
     "bad inputs": Section(bad_inputs),

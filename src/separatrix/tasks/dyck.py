@@ -1,21 +1,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
-from separatrix.tasks.base.task import PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import Batch, Family, Task, Tokens
 
 _BRACKETS = ("()", "[]", "{}", "<>")
 _ROOM = 10
 LEAST = 96
 """Fewest brackets of prompts of several kinds: of 64, trees learn where what matters stands."""
-LEAST_CROSSED = 26
-"""Fewest brackets of several kinds that have room for the two runs at all."""
 LEAST_OF_ONE_KIND = 42
 """Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
 
@@ -58,8 +56,7 @@ class Dyck(Task):
     one pair is D + 1 deep. The places are exchangeable, so that no five neighbours tell.
 
     At other sizes nothing is drawn: prompts would be too few, or a few brackets give the answer
-    away. From these on there are more than 10^6. Shifts, which promise nothing, are drawn from n =
-    26 and D = 5 on (k = 1, and shift=beyond: D = 3 and n = 2D + 22).
+    away. From these on there are more than 10^6.
 
     Counted: 1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
     (theory.md, section 3): a stack of j open brackets each, which the rest of the prompt can close,
@@ -76,11 +73,6 @@ class Dyck(Task):
     source = "[Bha24]"
     shortcuts = ("counters", "products")
     measured = ("products",)
-    shifts: ClassVar[dict[str, str]] = {
-        "shallow": "where a bracket may open or close, it opens with probability 1/4",
-        "beyond": "half of the wrong prompts are one level too deep, which a counter tells",
-        "deep": "where a bracket may open or close, it opens with probability 3/4",
-    }
     grid = ("n=96,k=2,D=6", "n=96,k=3,D=8", "n=128,k=2,D=8", "n=128,k=4,D=12", "n=256,k=8,D=16")
 
     n: int = size(2, told="even")
@@ -119,33 +111,20 @@ class Dyck(Task):
         return Family(f"k = {self.k:,}, D = {self.D:,}, n even", lambda n: at(n + n % 2), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        tokens = np.empty((batch, self.n), np.int64)
         labels = rng.integers(2, size=batch)
-        deep = rng.random(batch) < self._too_deep
-        if deep.any():
-            tokens[deep] = self._nested(labels[deep], rng)
-        tokens[~deep] = self._crossed(labels[~deep], rng)
-        return Batch(tokens, labels)
-
-    @property
-    def _too_deep(self) -> float:
-        return 1.0 if self.k == 1 else 0.5 if self.shift == "beyond" else 0.0
+        # moves the generator on: recorded samples stay what they are
+        rng.random(batch)
+        return Batch((self._nested if self.k == 1 else self._crossed)(labels, rng), labels)
 
     def level(self, probe: str) -> Fraction:
         """1 for counters of one kind, which are the task itself, else chance."""
         return Fraction(1) if self.k == 1 and probe == "counters" else self.chance
 
     def drawn_from(self, size: str) -> int:
-        """A shift promises nothing, and takes what has room."""
-        if size not in ("n", "D"):
-            return 0
         if size == "D":
             return 5 if self.k > 1 else 3
-        if self.shift == PLAIN:
-            return LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
-        nested = 2 * (self.D + _ROOM + 1)
-        crossed = LEAST_CROSSED if self.k > 1 else 0
-        return max(crossed, nested if self._too_deep else 0)
+        least = LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
+        return least if size == "n" else 0
 
     def _nested(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         """Prompts (batch, n) with the two windows of `words.drawn` at places of different depth."""
@@ -205,8 +184,7 @@ class Dyck(Task):
         height = np.zeros(batch, np.int64)
         low = np.ascontiguousarray(low.T)
         high = np.ascontiguousarray(high.T)
-        likely = {"shallow": 1, "deep": 3}.get(self.shift, 2)
-        coins = rng.integers(4, size=(self.n, batch), dtype=np.uint8) < likely
+        coins = rng.integers(4, size=(self.n, batch), dtype=np.uint8) < 2
         kinds = rng.integers(self.k, size=(self.n, batch)).T
         shape = np.empty((self.n, batch), np.bool_)
         for place, up in enumerate(shape):

@@ -25,7 +25,7 @@ _ALLOWED = Fraction(1, 100)
 
 
 class Rule(NamedTuple):
-    """The best of the audit's rules: its name, how often it was right, and of how many instances."""
+    """The best rule of the audit: its name, how often it was right, of how many instances."""
 
     name: str
     accuracy: float
@@ -81,9 +81,9 @@ def _reached(found: float) -> Fraction:
 
 
 def level(task: Task | TextTask) -> Fraction | None:
-    """The accuracy from which on a model does more than the audit's rules: the largest level of those
-    tried, or of a rule that may do anything, as counts may of what is asked by counting, what it
-    reached; None at sizes where none was, and under shifts, which promise none.
+    """The accuracy beyond which a model does more than the audit's rules: the largest level of
+    those tried, or of a rule that may do anything, as counts may of what is asked by counting, what
+    it reached; None at sizes where none was, and under shifts, which promise none.
     """
     if getattr(task, "shift", PLAIN) != PLAIN:
         return None

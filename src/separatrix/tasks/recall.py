@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isqrt
 from typing import Any, ClassVar, Literal
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import choice, ladder, size
 from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
+    balanced,
     check_zipf,
     distinct,
-    evenly,
     independent,
     lookup_chance,
     occurring,
@@ -27,7 +25,6 @@ from separatrix.tasks.drawing.distinct import (
     share,
     smallest,
     spread,
-    zipf,
 )
 
 Form = Literal["present", "absent", "last", "independent"]
@@ -103,7 +100,6 @@ class Recall(Task):
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are Zipf-distributed and all keys are asked for alike",
         "few": f"values are among the first {FEW} only and all keys are asked for alike",
-        "repeats": "about sqrt(n) keys are written again and again (form=last)",
     }
     shortcuts = measured = ("most writes",)
     grid = ladder("""
@@ -122,16 +118,10 @@ class Recall(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        last = self.form == "last"
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
-        if not last:
+        if self.form != "last":
             # keys are written once: what was written first is what is asked for, and no shortcut
             object.__setattr__(self, "shortcuts", ())
-        if self.shift == "repeats" and not last:
-            raise SizeError(
-                f"{self.name}: shift=repeats writes keys again, but form={self.form} has different"
-                " keys; add form=last"
-            )
 
     def sizes(self) -> dict[str, Any]:
         """Where the question stands is told only where it stands first."""
@@ -187,8 +177,7 @@ class Recall(Task):
         """D, the different keys of a prompt that is drawn."""
         if self.form != "last":
             return self.n
-        many = isqrt(self.n) if self.shift == "repeats" else max(self.V, self.n // 3)
-        return max(2, min(many, self.n // 2, self.K - 1))
+        return max(2, min(max(self.V, self.n // 3), self.n // 2, self.K - 1))
 
     @property
     def _each(self) -> int:
@@ -200,8 +189,7 @@ class Recall(Task):
 
     @property
     def chance(self) -> Fraction:
-        drawn = "none" if self.shift == "repeats" else self.shift
-        return max(1 - self._asked, self._asked * lookup_chance(self.V, drawn))
+        return max(1 - self._asked, self._asked * lookup_chance(self.V, self.shift))
 
     def level(self, probe: str) -> Fraction:
         """The nearest key: with V <= D each of the V - 1 other values shares what the one behind it
@@ -333,9 +321,6 @@ class NoisyRecall(Task):
         "noisy recall: n pairs of key and value amid slots of noise, then a key; answer its value"
     )
     source = "arXiv 2403.17844"
-    shifts: ClassVar[dict[str, str]] = {
-        "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"
-    }
     grid = ladder("""
         n=48,noise=32,K=128,V=4 n=48,noise=96,K=256,V=6 n=64,noise=64,K=256,V=8
         n=256,noise=256,K=1024,V=32 n=512,noise=1536,K=4096,V=64
@@ -371,10 +356,8 @@ class NoisyRecall(Task):
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         rows = np.arange(batch)
         keys = distinct(batch, self.n, self.K, rng)
-        values = evenly(batch, self.n, self.V, rng, shift=self.shift)
-        asked = (
-            rng.integers(self.n, size=batch) if self.shift == PLAIN else zipf(self.n, batch, rng)
-        )
+        values = balanced(batch, self.n, self.V, rng)
+        asked = rng.integers(self.n, size=batch)
         slots = smallest(lambda: rng.random((batch, self.slots)), self.n)
         tokens = np.empty((batch, self.length), np.int64)
         tokens[:] = self.V + self.K + rng.integers(self.N, size=tokens.shape)

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Layout, Part, Table
-from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
-from separatrix.tasks.drawing.distinct import avoiding, evenly
+from separatrix.tasks.base.task import Batch, Composition, Task, Tokens
+from separatrix.tasks.drawing.distinct import avoiding, balanced
 
 
 def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generator) -> Tokens:
@@ -118,11 +117,6 @@ class StateRecall(Composition, Task):
     name = "state-recall"
     title = "state-based recall: P pointers into n cells are exchanged K times, then one is read"
     source = "arXiv 2604.03444"
-    shifts: ClassVar[dict[str, str]] = {
-        "free": (
-            "values, pointers, swaps and the question all independent and uniform, as in the paper"
-        )
-    }
     shortcuts = measured = ("pointed",)
     grid = ladder("""
         n=6,V=2,K=24,P=6 n=8,V=4,K=32,P=8 n=12,V=6,K=48,P=12 n=32,V=8,K=96,P=32 n=64,V=16,K=192,P=64
@@ -184,14 +178,10 @@ class StateRecall(Composition, Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         rows = np.arange(batch)
-        memory = evenly(batch, self.n, self.V, rng, shift=self.shift)
+        memory = balanced(batch, self.n, self.V, rng)
         pointers = self._different(batch, rng)
         asked = rng.integers(self.P, size=batch)
-        swaps = (
-            leading(asked, rng.integers(self.P, size=batch), self.P, self.K, rng)
-            if self.shift == PLAIN
-            else rng.integers(self.swaps, size=(batch, self.K))
-        )
+        swaps = leading(asked, rng.integers(self.P, size=batch), self.P, self.K, rng)
         first = self._traced(swaps, asked)[:, -1]
         return Batch(
             self.write(memory, pointers, swaps, asked), memory[rows, pointers[rows, first]]

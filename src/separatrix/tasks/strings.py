@@ -9,7 +9,7 @@ from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import size
 from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
-from separatrix.tasks.base.task import PLAIN, Batch, FirstPart, Task, Tokens
+from separatrix.tasks.base.task import Batch, FirstPart, Task, Tokens
 from separatrix.tasks.drawing.distinct import one_of
 
 _LEAST_FRAGMENTS = 8
@@ -224,9 +224,6 @@ class Disjointness(Strings):
         " v_i = 1"
     )
     source = "[Bha24]"
-    shifts: ClassVar[dict[str, str]] = {
-        "sparse": "an element lies in either set with probability 1/8, not 1/3"
-    }
     shortcuts = measured = ("sign products", "beside")
     grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
@@ -241,7 +238,7 @@ class Disjointness(Strings):
         labels = rng.integers(2, size=batch)
         rows = np.arange(batch)
         # of an element: 1 in u alone, 2 in v alone, any other number in neither
-        kinds = rng.integers(3 if self.shift == PLAIN else 8, size=(batch, self.n), dtype=np.int8)
+        kinds = rng.integers(3, size=(batch, self.n), dtype=np.int8)
         u = kinds == 1
         v = kinds == 2
         one = 2 * rng.integers(self.n // 2, size=batch) + rng.integers(1 + self.n % 2, size=batch)

@@ -241,17 +241,10 @@ class Product(Composition, Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.vocabulary, size=(batch, self.n))
-        if self.shift != PLAIN:
-            moves = self._moves()
-            tokens[:, 1:] = moves[rng.integers(len(moves), size=(batch, self.n - 1))]
         return Batch(tokens, self.answer(tokens))
 
     def drawn_from(self, size: str) -> int:
         return _LEAST_DRAWN if size == "n" else 0
-
-    @abstractmethod
-    def _moves(self) -> Tokens:
-        """The elements after the first, under the shift."""
 
     def chain(self, tokens: Tokens) -> Tokens:
         """The products p_1, p_2 o p_1, ..., (batch, n). Raises SizeError for no instance."""
@@ -300,8 +293,6 @@ class Permutation(Product):
     4. (Of fewer than 8 tokens a look at the last three is much of the prompt. Where k = 2 the
     parity is all there is: the answer is whether id 1 occurs an odd number of times.)
 
-    Every shift keeps p_1 uniform and with it the answer.
-
     Counted: k!, for prefixes of any length t from 1 to n - 1 [here].
 
     Prefixes with one product have the same answers. Of two with products g != h, any continuation
@@ -319,12 +310,7 @@ class Permutation(Product):
     )
     source = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
-        "swaps": (
-            "after the first, every permutation exchanges two neighbours: a uniform i with i + 1"
-        ),
-        "generators": (
-            "after the first, every permutation is (0 1) or the cycle j -> j + 1, by a fair coin"
-        ),
+        "swaps": "after the first, every permutation exchanges two neighbours, uniform i and i + 1"
     }
     shortcuts = ("parities",)
     grid = ("n=16,k=4", "n=32,k=4", "n=16,k=5", "n=64,k=5", "n=256,k=5")
@@ -347,14 +333,20 @@ class Permutation(Product):
             return Fraction(1)
         return Fraction(2, self.answers) if probe == "parities" else self.chance
 
-    def _moves(self) -> Tokens:
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        tokens, targets = super().draw(batch, rng)
+        if self.shift == PLAIN:
+            return Batch(tokens, targets)
+        tokens[:, 1:] = self._swaps[rng.integers(self.k - 1, size=(batch, self.n - 1))]
+        return Batch(tokens, self.answer(tokens))
+
+    @property
+    def _swaps(self) -> Tokens:
+        """Of two neighbours each."""
         identity = np.tile(np.arange(self.k), (self.k - 1, 1))
         left = np.arange(self.k - 1)
         identity[left, left], identity[left, left + 1] = left + 1, left
-        swaps = self.elements.ids(identity)
-        if self.shift == "swaps":
-            return swaps
-        return np.array([swaps[0], self.elements.ids(np.roll(np.arange(self.k), -1))])
+        return self.elements.ids(identity)
 
 
 _GROUP = re.compile(r"A([3-6])|C([1-9][0-9]{0,2})")
@@ -397,13 +389,6 @@ class Group(Product):
     )
     usage = "n, G=A3|A4|A5|A6|C2|C3|...|C720"
     source = "Barrington 1989; arXiv 2404.08819"
-    shifts: ClassVar[dict[str, str]] = {
-        "generators": (
-            "after the first, every element is one of two generators by a fair coin: 0 and 1 of Cm,"
-            " the 3-cycle (0 1 2) and the longest even cycle j -> j + 1 of Ak (of the last k - 1"
-            " things for even k)"
-        )
-    }
     grid = ("n=16,G=C5", "n=24,G=A5", "n=32,G=A4", "n=64,G=A5", "n=64,G=C60", "n=256,G=A5")
 
     G: str
@@ -434,14 +419,6 @@ class Group(Product):
         if probe != "counts" or self.degree > 4:
             return self.chance
         return Fraction(1, 4) if self.degree == 4 else Fraction(1)
-
-    def _moves(self) -> Tokens:
-        if not self.elements:
-            return np.array([0, 1])
-        k = self.degree
-        still = 1 - k % 2
-        cycle = [*range(still), *range(still + 1, k), still]
-        return self.elements.ids(np.array([[1, 2, 0, *range(3, k)], cycle]))
 
 
 @dataclass(frozen=True, kw_only=True)

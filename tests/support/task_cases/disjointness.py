@@ -5,7 +5,7 @@ from support.task_cases import Case
 
 CASE = Case(
     kind=Disjointness,
-    examples=[Disjointness(n=2), Disjointness(n=7), Disjointness(n=7, shift="sparse")],
+    examples=[Disjointness(n=2), Disjointness(n=7)],
     tiny=[Disjointness(n=n) for n in (2, 3, 4, 5)],
     by_hand=lambda task, prompt: int(
         not any(u and v for u, v in zip(prompt[: task.n], prompt[task.n :], strict=True))
@@ -14,6 +14,5 @@ CASE = Case(
     bad=[
         ("disjointness:n=1", "n is 1; it must be an integer from 2"),
         ("disjointness", "size n is missing"),
-        ("disjointness:n=4,shift=spars", "Did you mean 'sparse'"),
     ],
 )

@@ -40,7 +40,6 @@ CASE = Case(
         Dyck(n=96, k=2, D=5),
         Dyck(n=98, k=3, D=100),
         Dyck(n=48, k=1, D=3),
-        *(Dyck(n=96, k=2, D=6, shift=shift) for shift in ("shallow", "deep", "beyond")),
     ],
     tiny=[Dyck(n=n, k=k, D=D) for n, k, D in _TINY],
     by_hand=balanced,
@@ -51,6 +50,5 @@ CASE = Case(
         ("dyck:n=4,k=0,D=2", "k is 0"),
         ("dyck:n=4,k=2,D=0", "D is 0"),
         ("dyck:n=4,k=2", "size D is missing"),
-        ("dyck:n=4,k=2,D=2,shift=flat", "unknown shift of dyck 'flat'"),
     ],
 )

@@ -28,13 +28,13 @@ def instances(task: NoisyRecall) -> Iterable[Prompt]:
                     yield from ((*front, asked) for asked in names)
 
 
-def sized(n: int, noise: int, K: int, V: int, N: int, shift: str = "none") -> NoisyRecall:
-    return NoisyRecall(n=n, noise=noise, K=K, V=V, N=N, shift=shift)
+def sized(n: int, noise: int, K: int, V: int, N: int) -> NoisyRecall:
+    return NoisyRecall(n=n, noise=noise, K=K, V=V, N=N)
 
 
 CASE = Case(
     kind=NoisyRecall,
-    examples=[sized(4, 3, 6, 2, 5), sized(5, 0, 5, 3, 1), sized(4, 2, 9, 3, 4, "zipf")],
+    examples=[sized(4, 3, 6, 2, 5), sized(5, 0, 5, 3, 1), sized(4, 2, 9, 3, 4)],
     tiny=[sized(2, 0, 2, 2, 1), sized(2, 1, 3, 2, 1), sized(2, 0, 3, 3, 1)],
     by_hand=recalled,
     instances=instances,

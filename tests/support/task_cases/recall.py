@@ -84,7 +84,6 @@ CASE = Case(
         ("recall:n=4,K=2,V=2,form=last", "K is 2; it must be an integer from 3"),
         ("recall:n=4,K=8,V=1", "V is 1; it must be an integer from 2"),
         ("recall:n=4,K=8,V=2,form=first", "unknown form of recall 'first'"),
-        ("recall:n=4,K=8,V=2,shift=repeats", "add form=last"),
         ("recall:n=4,K=8,V=2,question=before", "unknown question of recall 'before'"),
     ],
 )

@@ -43,7 +43,7 @@ CASE = Case(
             StateRecall(n=7, V=3, K=1, P=4),
             StateRecall(n=5, V=8, K=3, P=5),
         ),
-        StateRecall(n=9, V=3, K=5, P=4, shift="free"),
+        StateRecall(n=9, V=3, K=5, P=4),
     ],
     tiny=[
         *(
@@ -61,6 +61,5 @@ CASE = Case(
         ("state-recall:n=8,V=1,K=3", "V is 1; it must be an integer from 2"),
         ("state-recall:n=8,V=2,K=0", "K is 0; it must be an integer from 1"),
         ("state-recall:n=8,V=2,K=3,P=2", "P is 2; it must be an integer from 3"),
-        ("state-recall:n=8,V=2,K=3,shift=fre", "Did you mean 'free'"),
     ],
 )

@@ -13,7 +13,7 @@ from support.counted_classes import counted_classes
 from support.each import each
 
 from separatrix.core.errors import SizeError
-from separatrix.tasks import Dyck, Task, parse_task
+from separatrix.tasks import Dyck, Task
 from separatrix.tasks.dyck import stack_classes
 
 
@@ -53,34 +53,19 @@ def misses(task: Dyck, prompt: list[int]) -> set[str]:
     return found | ({"shape"} if stack else set())
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "D", "shift"),
-    [
-        (96, 2, 5, "none"),
-        (98, 3, 20, "none"),
-        (48, 1, 3, "none"),
-        (82, 1, 12, "none"),
-        (96, 2, 6, "beyond"),
-    ],
-)
-def test_near_misses(n: int, k: int, D: int, shift: str) -> None:
-    """Wrong in kinds alone where there are several, in depth alone with one kind, either under
-    shift=beyond.
-    """
-    task = Dyck(n=n, k=k, D=D, shift=shift)
+@pytest.mark.parametrize(("n", "k", "D"), [(96, 2, 5), (98, 3, 20), (48, 1, 3), (82, 1, 12)])
+def test_near_misses(n: int, k: int, D: int) -> None:
+    """Wrong in kinds alone where there are several, in depth alone with one kind."""
+    task = Dyck(n=n, k=k, D=D)
     tokens, targets = task.sample(600, np.random.default_rng(1))
     wrong = [misses(task, prompt) for prompt in tokens[targets == 0].tolist()]
     assert all(not misses(task, prompt) for prompt in tokens[targets == 1].tolist())
-    assert {reason for found in wrong for reason in found} == (
-        {"kind", "depth"} if shift == "beyond" else {"kind"} if k > 1 else {"depth"}
-    )
+    assert {reason for found in wrong for reason in found} == ({"kind"} if k > 1 else {"depth"})
     assert all(len(found) == 1 for found in wrong)
     height = np.cumsum(np.where(tokens < k, 1, -1), axis=1)
-    if k == 1 or shift == "beyond":
+    if k == 1:
         assert height.max() == D + 1
         assert np.count_nonzero(height > D, axis=1).max() == 1  # once too deep, not more often
-    if shift == "beyond":
-        assert 0.35 < sum("depth" in found for found in wrong) / len(wrong) < 0.65
 
 
 @pytest.mark.parametrize(("n", "k", "D"), [(48, 1, 3), (50, 1, 4), (70, 3, 9)])
@@ -201,39 +186,6 @@ def test_neighbours_have_one_law_when_kinds_are_wrong(n: int, k: int, D: int) ->
         expected = table.sum(0) * table.sum(1, keepdims=True) / table.sum()
         freedom = table.shape[1] - 1
         assert ((table - expected) ** 2 / expected).sum() < freedom + 5 * (2 * freedom) ** 0.5 + 5
-
-
-def test_a_shift_changes_how_deep_brackets_stand_and_nothing_else() -> None:
-    """Mean depth by the walk: shallow below plain below deep; each is balanced or not by the
-    oracle that knows no shift.
-    """
-    means = []
-    for shift in ("shallow", "none", "deep"):
-        tokens, targets = parse_task(f"dyck:n=96,k=2,D=8,shift={shift}").sample(
-            500, np.random.default_rng(0)
-        )
-        assert Dyck(n=96, k=2, D=8).answer(tokens).tolist() == targets.tolist()
-        means.append(np.cumsum(np.where(tokens < 2, 1, -1), axis=1).mean())
-    assert means[0] + 0.2 < means[1] < means[2] - 0.2
-
-
-@each(
-    "text, least",
-    [
-        ("k=2,D=5,shift=shallow", 26),
-        ("k=3,D=9,shift=deep", 26),
-        ("k=1,D=3,shift=deep", 28),
-        ("k=2,D=5,shift=beyond", 32),
-        ("k=2,D=20,shift=beyond", 62),
-    ],
-)
-def test_shifts_are_drawn_wherever_there_is_room(text: str, least: int) -> None:
-    task = parse_task(f"dyck:n={least},{text}")
-    tokens, targets = task.sample(200, np.random.default_rng(1))
-    assert task.answer(tokens).tolist() == targets.tolist()
-    assert 60 < targets.sum() < 140
-    with pytest.raises(SizeError, match=f"at least {least}"):
-        parse_task(f"dyck:n={least - 2},{text}").sample(1, np.random.default_rng(1))
 
 
 def classes(

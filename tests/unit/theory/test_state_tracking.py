@@ -138,7 +138,6 @@ def test_which_layers_can(layer: str, parity: bool, permutation: bool, swaps: bo
         "parity:n=100": parity,
         "permutation:n=100,k=5": permutation,
         "permutation:n=100,k=5,shift=swaps": swaps,
-        "permutation:n=100,k=5,shift=generators": permutation,
     }
     for task, can in asked.items():
         assert _turns(Architecture.parse(layer), task) == can, task

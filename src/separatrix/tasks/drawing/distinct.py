@@ -12,7 +12,7 @@ from flint import fmpq
 
 from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
 from separatrix.tasks.base.described import require
-from separatrix.tasks.base.task import PLAIN, Tokens
+from separatrix.tasks.base.task import Tokens
 
 _SPARE = 4
 """Standard deviations by which the number of different ids is expected to lie above what is
@@ -316,13 +316,6 @@ def balanced(batch: int, number: int, values: int, rng: np.random.Generator) -> 
     if number % values:
         drawn = np.take_along_axis(shuffled(batch, values, rng), drawn, axis=1)
     return drawn
-
-
-def evenly(batch: int, number: int, values: int, rng: np.random.Generator, *, shift: str) -> Tokens:
-    """`balanced` values, and under a shift independent uniform ones."""
-    if shift == PLAIN:
-        return balanced(batch, number, values, rng)
-    return rng.integers(values, size=(batch, number))
 
 
 def share(number: int, values: int) -> Fraction:
