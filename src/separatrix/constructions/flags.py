@@ -69,11 +69,10 @@ The head, at the last token, whose token is x:
 Its output y is the weight on earlier x_j. The logits are (1/4, y).
 
 All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
-digits, so that scores are integers over 2^48. Where M is beyond that grid and the format has more
-digits, it is 2^(1-p), and weights are float64. Of scores those of a match and of a few values
-beside it are looked at, beyond which none is larger. c is a power of two, the smallest that
-keeps both gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can
-match, sin is exactly 0 and its score has no rounding error, so it ties exactly with a true match.
+digits, so that scores are integers over 2^48. Of scores those of a match and of a few values beside
+it are looked at, beyond which none is larger. c is a power of two, the smallest that keeps both
+gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin
+is exactly 0 and its score has no rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
@@ -226,11 +225,8 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
     return model
 
 
-LARGEST_WIDE = 1 << 24
-"""In wider formats, where u would allow more, memory ends it: weights and proof take gigabytes."""
 THRESHOLD = Fraction(1, 4)
 _STRONGEST = 40
-_STRONGEST_WIDE = 60
 _BESIDE = 4
 """Of rounded points one a little further away may score more than the next."""
 
@@ -239,33 +235,26 @@ _BESIDE = 4
     "match2",
     TwoSum,
     takes=(
-        f"form=query and M up to {LARGEST_MODULUS:,} (in fp64 {LARGEST_WIDE:,}); one full layer,"
-        " with 3 key dimensions and 1 value dimension"
+        f"form=query and M up to {LARGEST_MODULUS:,}; one full layer, with 3 key dimensions and 1"
+        " value dimension"
     ),
 )
 def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """One full layer; M up to 5,754, more in formats wider than float32. Source: [San23]."""
+    """One full layer; M up to 5,754. Source: [San23]."""
     if task.form != "query":
         raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
-    most = largest_modulus(arithmetic)
-    if arithmetic.claims and most < task.M:
-        title = arithmetic.title if most > LARGEST_MODULUS else "float32"
+    if arithmetic.claims and task.M > LARGEST_MODULUS:
         raise SizeError(
-            f"{task.spec}: in {title} the circle code tells at most M = {most:,} values"
-            " apart; use a smaller M"
+            f"{task.spec}: the circle code tells at most M = {LARGEST_MODULUS:,} values apart; use"
+            " a smaller M, or the bit code (match2-bits)"
         )
     architecture = architecture or stack([Full(heads=1, head_dim=3, value_dim=1)])
     (reader,) = readers("match2", task, architecture, arithmetic)
-    wide = LARGEST_MODULUS < task.M and arithmetic.digits > DIGITS["fp32"]
-    # a bit less than the format has, so that 1 and all below it are held in units of the grid
-    digits = arithmetic.digits - 1 if wide else min(arithmetic.digits, DIGITS["fp32"])
-    code = Circle.of(task.M, digits)
+    code = Circle.of(task.M, min(arithmetic.digits, DIGITS["fp32"]))
     scale, strength = strengthen(code, task, arithmetic)
 
     space = Spaces(cos=1, sin=1, ask=1, blank=1, earlier=1, found=1)
     model = empty_model(task, architecture, space, hidden=0, bos=True)
-    if wide:
-        model = model.double()
 
     embed = model.embed.weight
     position = model.position.weight
@@ -308,7 +297,7 @@ class Circle:
         """
         grid = 1 << digits
         points = _on_grid(modulus, grid)
-        lowest, matched, rest, products = _scores(points, grid)
+        lowest, matched, rest, products = _scores(points)
         # halfway, rounded to the grid; as a score it counts in units of its square
         blank = (lowest + rest + grid) // (2 * grid)
         return cls(
@@ -334,12 +323,11 @@ def _on_grid(modulus: int, grid: int) -> NDArray[np.int64]:
     return points
 
 
-def _scores(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
+def _scores(points: NDArray[np.int64]) -> tuple[int, int, int, int]:
     """The lowest and the highest score of a match, the highest other one, and the most that the
-    products of a score add up to; exact, or at or beyond that where float64 rounds them.
+    products of a score add up to, exactly.
     """
     rows = points.astype(np.float64)
-    off = 0 if grid <= 1 << 26 else grid * grid >> 51
     found: list[tuple[float, float]] = []
     for beside in range(-_BESIDE, _BESIDE + 1):
         # the point of -x + beside
@@ -350,15 +338,7 @@ def _scores(points: NDArray[np.int64], grid: int) -> tuple[int, int, int, int]:
     lowest, matched = found.pop(len(found) // 2)
     rest = max(most for _, most in found)
     products = float((rows * rows).sum(1).max())
-    return int(lowest) - off, int(matched) + off, int(rest) + off, int(products) + off
-
-
-def largest_modulus(arithmetic: Arithmetic) -> int:
-    """The largest M that is built, with a proof, in an arithmetic."""
-    if arithmetic.digits <= DIGITS["fp32"]:
-        return LARGEST_MODULUS
-    # pi / sqrt(5 u), at least that of float32
-    return min(LARGEST_WIDE, int(math.pi * math.sqrt(2.0**arithmetic.digits / 5)))
+    return int(lowest), int(matched), int(rest), int(products)
 
 
 def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[float, float]:
@@ -372,8 +352,7 @@ def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[floa
     digits = 2 * (code.grid.bit_length() - 1) + 1
     error = gamma(2, arithmetic.summed) if digits > arithmetic.summed_digits else Fraction(0)
     # keys and queries are stored
-    wide = arithmetic.digits > DIGITS["fp32"]
-    most = min(_STRONGEST_WIDE if wide else _STRONGEST, 2 * _room(arithmetic))
+    most = min(_STRONGEST, 2 * _room(arithmetic))
     for exponent in range(most + 1):
         unit = Fraction(1 << exponent, code.grid * code.grid)
         match = Match(

@@ -2,13 +2,14 @@
 which size on an input is found that it answers wrongly.
 
 Proved: the weights of that size are built for that format and their proof derived in it. Beyond,
-weights are built alike, and run without a proof. A failure that is found is one; that none was
-found proves nothing. Of a construction that is refused the largest size that is not is found by
-building smaller ones.
+weights are built alike, and run without a proof, in the formats that PyTorch computes in. A
+failure that is found is one; that none was found proves nothing. Of a construction that is refused
+the largest size that is not is found by building smaller ones.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,13 +18,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from separatrix.constructions import CONSTRUCTIONS, construct
-from separatrix.constructions.emulated import Wrong, wrong_in
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.mixers.base.mixer import DTYPES
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.derivation import adversarial
+from separatrix.proofs.derivations.parts.derivation import (
+    adversarial,
+    at_once,
+    due,
+    given,
+    logits_of,
+)
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
+from separatrix.tasks.base.task import Tokens
 
 MOST = 1 << 12
 """Largest size that is tried, unless asked otherwise."""
@@ -104,6 +113,34 @@ FAMILIES = {
     "counting": Family("counting:n={}", "n"),
 }
 """The sizes along which each construction is followed."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An input that is answered wrongly."""
+
+    tokens: list[int]
+    answer: int
+    """What the model says; -1 where its logits are no numbers. Of several answers, the first that
+    is wrong.
+    """
+    right: int
+    how: str
+
+
+def wrong_in(model: Model, arithmetic: Arithmetic, task: Task, tokens: Tokens) -> Wrong | None:
+    """The first of the inputs that PyTorch answers wrongly in one of its formats; None without."""
+    logits = logits_of(copy.deepcopy(model).to(DTYPES[arithmetic.name]))
+    wanted, size = due(task, tokens), at_once(model, task)
+    for start in range(0, len(tokens), size):
+        some, right = tokens[start : start + size], wanted[start : start + size]
+        found, finite = given(logits, task, some)
+        found[~finite] = -1
+        for row, column in np.argwhere(found != right).tolist():
+            how = "" if right.shape[1] == 1 else f", answer {column + 1}"
+            prompt, said = some[row].tolist(), int(found[row, column])
+            return Wrong(prompt, said, int(right[row, column]), f"PyTorch{how}")
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +266,9 @@ def _line(
             found[size] = wrong
         return wrong is not None
 
-    survived, failing = _failing(fails, largest, least, last)
+    survived = failing = None
+    if one.name in DTYPES:
+        survived, failing = _failing(fails, largest, least, last)
 
     def size_of(count: int | None) -> int | None:
         return None if count is None else count * every

@@ -928,15 +928,14 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
 
 
 def _check_sizes(recipe: str, task: Task, form: str) -> None:
-    if recipe in (*COUNTED, "copying") and form != "fp32":
+    if recipe in (*COUNTED, "copying", INDUCTION["twosum"]) and form != "fp32":
         raise SizeError(ROUNDED)
-    if recipe == INDUCTION["twosum"]:
-        if form != "fp32":
-            raise SizeError(ROUNDED)
-        if task.length * bits_for(task.vocabulary) > MOST_AVERAGED:
-            raise SizeError(f"{task.spec}: too many tokens are averaged for their bits to be told")
-    if recipe == "match2" and isinstance(task, TwoSum) and MATCH_LIMIT[form] < task.M:
-        raise SizeError(f"{task.spec}: {form} tells at most M = {MATCH_LIMIT[form]:,} values apart")
+    bits = task.length * bits_for(task.vocabulary)
+    if recipe == INDUCTION["twosum"] and bits > MOST_AVERAGED:
+        raise SizeError(f"{task.spec}: too many tokens are averaged for their bits to be told")
+    most = min(MATCH_LIMIT.get(form, 0), LARGEST_MODULUS)
+    if recipe == "match2" and isinstance(task, TwoSum) and most < task.M:
+        raise SizeError(f"{task.spec}: at most M = {most:,} values are told apart")
     if recipe == "automaton" and isinstance(task, Eva) and task.n * task.V**task.n > MOST_LISTED:
         raise SizeError(f"{task.spec}: more inputs than can be listed, {MOST_LISTED:,}")
     moved = tracked(task)

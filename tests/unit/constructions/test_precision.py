@@ -5,6 +5,7 @@ small map of Match2, whose failures are failures.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from separatrix.constructions.precision import (
     largest_size,
     precision_map,
     slope,
+    wrong_in,
 )
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.proofs.arithmetic import BF16, arithmetic
+from separatrix.proofs.derivations.parts.derivation import due
+from separatrix.tasks import parse_task
 
 
 @each("limit", [2, 3, 7, 8, 9, 31, 63, 64])
@@ -129,21 +133,38 @@ WAITING = (
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in WAITING)) for name in FAMILIES]
 )
 def test_every_construction_is_run(name: str) -> None:
-    """Also chains of thought, several questions, and sizes of which the task draws nothing; a
-    layer that is not emulated is said to be none.
+    """Also chains of thought, several questions, and sizes of which the task draws nothing; no run
+    where PyTorch does not compute.
     """
     family = FAMILIES[name]
     float32, p16 = precision_map(name, family, ["fp32", "p16"], most=family.least, tokens=64)
     assert (float32.proved, float32.survived, float32.unrun) == (family.least, family.least, None)
-    assert (p16.survived is None) == (p16.unrun is not None)
-    assert p16.fails is None
+    assert (p16.survived, p16.fails, p16.unrun) == (None, None, None)
+
+
+def test_a_wrong_answer_of_several_is_found() -> None:
+    """A head that never says the last token of some prompt fails there, and says another."""
+    for spec, name in (
+        ("seqcomp:L=2,m=2,n_1=2,thought=pairs", "bf16"),
+        ("mqar:vocab_size=8,input_seq_len=12,num_kv_pairs=2", "fp32"),
+    ):
+        task = parse_task(spec)
+        prompts = task.asked.sample(20, np.random.default_rng(0)).tokens
+        model = construct(task).model
+        assert wrong_in(model, arithmetic(name), task, prompts) is None
+        last = int(due(task, prompts)[3, -1])
+        with torch.no_grad():
+            model.head.bias[last] = -1000.0
+        wrong = wrong_in(model, arithmetic(name), task, prompts)
+        assert wrong is not None
+        assert wrong.right == last != wrong.answer
+        assert wrong.right in due(task, np.array([wrong.tokens]))
+        assert re.fullmatch(r"PyTorch, answer [123]", wrong.how)
 
 
 @pytest.mark.slow
 def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two digits for each doubling of n = M; every format that breaks fails within 4 times what is
-    proved of it.
-    """
+    """Two digits for each doubling of n = M."""
     out = tmp_path / "map"
     words = ("--formats", "fp32,p15:22", "--most", "256", "--tokens", "8000")
     found = mapped(capsys, *words, "--out", str(out))
@@ -153,8 +174,6 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
     proved = [(line["digits"], line["proved"]) for line in bits if not line["capped"]]
     assert len(proved) >= 6
     assert slope(proved) == pytest.approx(2.0, abs=0.25)
-    assert all(line["ratio"] <= 4 for line in bits if line["fails"])
-    assert sum(line["fails"] is not None for line in bits) >= 6
     assert json.loads((out / "precision.json").read_text()) == found
     assert "<svg" in (out / "precision.svg").read_text()
 

@@ -50,8 +50,6 @@ them alone.
 """
 _BY_CODES = frozenset({"equality", "match2-bits", "neighbour", "pairs"})
 """Constructions whose proof never compares every query with every key."""
-_IN_TABLES = 5_754
-"""Of so many values at most all pairs on a circle are compared."""
 _SEARCH = 2.0
 """Seconds for the searches behind a verdict on a composition."""
 _WIDE = 8
@@ -114,8 +112,7 @@ def estimate(record: Evidence, architecture: Architecture, task: Task) -> Cost:
     if isinstance(record, Construction):
         ids = task.vocabulary + 1
         numbers = (ids + task.length) * _size(record.model, "width")
-        circle = record.name == "match2" and task.vocabulary > _IN_TABLES
-        if record.name in _BY_CODES or circle:
+        if record.name in _BY_CODES:
             proof = Cost(_PER_NUMBER * numbers, _COPIES * _WIDE * numbers)
         else:
             # every query that can stand in the last place against every key, once for each hop

@@ -15,8 +15,7 @@ line is beaten by more: on the way from m to m + 1 the lead grows by at least da
 Parity and the number of ones modulo m: a full layer that weighs all bits alike, whose average
 tells the number of ones, and an MLP behind it, evaluated for every number of ones.
 
-2-Sum per query in one full layer: all M x M scores of the head, as they are computed, or, for a
-large M, whose keys stand around a circle, those of the keys beside the right one.
+2-Sum per query in one full layer: all M x M scores of the head, as they are computed.
 """
 
 from __future__ import annotations
@@ -275,7 +274,7 @@ Gaps = tuple[float, float, float, float]
 before rounding; and how far rounding may move one of them.
 """
 _TABLE = 5754
-"""Up to so many values all pairs are looked at."""
+"""So many values are compared in pairs."""
 
 
 def derive_match(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -347,17 +346,12 @@ def _match(
 
 
 def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
-    """From the scores of all pairs, in float64, which rounds them by little or nothing. Of many
-    values from those of the keys beside the right one: of points in convex position none further
-    away scores more.
-    """
+    """From the scores of all pairs, in float64, which rounds them by little or nothing."""
     arithmetic = queries.arithmetic.inner
     count = len(queries.mid)
-    shared = queries.used & keys.used
-    terms = int(shared.sum())
-    beside = np.array([0, 1, -1]) if count > _TABLE else None
-    if beside is not None:
-        _check_convex(keys.mid[:, shared])
+    if count > _TABLE:
+        raise CheckFailed(f"{count:,} values are too many to compare in pairs")
+    terms = int((queries.used & keys.used).sum())
     blanks = queries.mid @ blank.mid[0]
     match = np.inf
     rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
@@ -369,23 +363,15 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
         asked = queries.mid[rows]
         row = np.arange(len(rows))
         # x + x_j = 0 mod M: the one key that must match
-        partner = column = -rows % count
+        partner = -rows % count
         # rounding of a score grows with the sum of the absolute values of its products
-        if beside is None:
-            scores = asked @ keys.mid.T
-            products = max(products, float((np.abs(asked) @ heights).max()))
-        else:
-            near = keys.mid[(partner[:, None] + beside) % count]
-            scores, column = np.einsum("rd,rod->ro", asked, near), 0 * row
-        over = scores[row, column] - blanks[rows]
+        scores = asked @ keys.mid.T
+        products = max(products, float((np.abs(asked) @ heights).max()))
+        over = scores[row, partner] - blanks[rows]
         match = min(match, float(over.min()))
         widest = max(widest, float(over.max()))
-        scores[row, column] = -np.inf
+        scores[row, partner] = -np.inf
         rest = min(rest, float((blanks[rows] - scores.max(1)).min()))
-    if beside is not None:
-        # no sum is larger than the product of the lengths
-        squares = [float((rows.mid[:, shared] ** 2).sum(1).max()) for rows in (queries, keys)]
-        products = float(np.sqrt(squares[0]) * np.sqrt(squares[1])) * (1 + 2.0**-40)
     # `numbers` has found that none of these overflows
     size = products * (1 + slack(terms))
     error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
@@ -394,26 +380,7 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
         error += (terms + 2) * 2.0**-53 * size
     if not Scores(stacked(keys, blank), queries.used, "scores").of(queries).rounded:
         error = 0.0
-    if beside is not None and not match + rest > 2 * error:
-        raise CheckFailed("a key beside the one that cancels a query may score no less")
     return match, rest, widest, error
-
-
-def _check_convex(points: Array) -> None:
-    """Raises CheckFailed unless these are the corners of a convex polygon, in turn: each edge turns
-    to one side of that before it, and all of them together once around.
-    """
-    if points.shape[1] != 2:
-        raise CheckFailed(f"scores are sums of {points.shape[1]} products; those of a circle of 2")
-    x, y = (np.roll(points, -1, 0) - points).T
-    ahead, behind = x * np.roll(y, -1), y * np.roll(x, -1)
-    turns = ahead - behind
-    side = np.sign(turns[0])
-    # a difference, a product and a difference are rounded
-    sure = side * turns > 2.0**-48 * (np.abs(ahead) + np.abs(behind))
-    upper = (side * y > 0) | ((y == 0) & (x > 0))
-    if not sure.all() or (upper & ~np.roll(upper, 1)).sum() != 1:
-        raise CheckFailed("keys are not the corners of a convex polygon, in their order")
 
 
 def _margin(
