@@ -10,7 +10,6 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.stacks.mechanisms.base import DECLARED, ROWS
 from separatrix.stacks.mechanisms.base import LARGEST_SIZE as LARGEST_SIZE
 from separatrix.stacks.mechanisms.base import CacheItem as CacheItem
-from separatrix.stacks.mechanisms.base import CacheKind as CacheKind
 from separatrix.stacks.mechanisms.base import LayerKind as LayerKind
 from separatrix.stacks.mechanisms.base import Mechanism as Mechanism
 from separatrix.stacks.mechanisms.chosen import DSA as DSA

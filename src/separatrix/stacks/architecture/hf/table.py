@@ -32,28 +32,21 @@ def made(text: str, fields: Fields) -> tuple[Draft, ...]:
 
 
 def _made(node: ast.expr, fields: Fields) -> Draft:
-    """A mechanism and its sizes. Words that are no sizes: `silent`, fields that size nothing of it;
-    `section`, the object that its fields may stand in.
-    """
+    """A mechanism and its sizes; `silent` are fields that size nothing of it."""
     if isinstance(node, ast.Name) and node.id in DATA["mixers"]:
         node = parsed(DATA["mixers"][node.id])
     if isinstance(node, ast.IfExp):
         return _made(node.body if value_of(node.test, fields) else node.orelse, fields)
     cls, said = _sizes(node)
-    words = {name: str(ast.literal_eval(of)) for name, of in said.items() if name in _WORDS}
-    if "section" in words:
-        fields = fields.section(words["section"])
-    fields.harmless(*words.get("silent", "").split())
+    if "silent" in said:
+        fields.harmless(*str(ast.literal_eval(said["silent"])).split())
     own = {size.name for size in sizes_of(cls)} - set(said)
-    sizes = {name: value_of(of, fields) for name, of in said.items() if name not in words}
+    sizes = {name: value_of(of, fields) for name, of in said.items() if name != "silent"}
     # alike in all files, of mechanisms that have them
     sizes |= {"format": fields.model_format()} if "format" in own else {}
     sizes |= {name: "fp32" for name in ("state_format", "accumulator") if name in own}
     sizes |= {"running_max": True} if "running_max" in own else {}
     return Draft(cls, sizes, fields)
-
-
-_WORDS = ("silent", "section")
 
 
 @lru_cache(maxsize=4096)
@@ -156,7 +149,6 @@ class Row:
     more: str = "0"
     embedded: str = "0"
     again: str = "0"
-    uncounted: str = ""
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
     bare: bool = False

@@ -77,9 +77,7 @@ def _opened(fields: Fields, architecture: Architecture, row: Row) -> Fields:
 
 def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
     if not row.mlps.maps:
-        raise fields.error(
-            row.uncounted or "what this model type has beside its mixers is not read"
-        )
+        raise fields.error("what this model type has beside its mixers is not read")
     width, words = fields.needed(*WIDTHS), row.around.split()
     head = width * (architecture.vocabulary or fields.needed("vocab_size"))
     every, experts = _behind(fields, row, len(architecture), width)
