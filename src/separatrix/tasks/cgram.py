@@ -6,12 +6,7 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import ladder, size
 from separatrix.tasks.base.layout import Growth, Layout, Table
 from separatrix.tasks.base.task import Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import (
-    distinct,
-    one_of,
-    shuffled,
-    spread,
-)
+from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled, spread
 
 LONGEST_CONTEXT = 32
 _CODE_BITS = 60

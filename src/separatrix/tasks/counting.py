@@ -205,14 +205,7 @@ class Majority(Task):
         prefix = (self.n + 1) // 2
         classes = Binomial(prefix + self.k - 1, self.k - 1)
         ids = {"symbol": self.k}
-        return Layout(
-            self.n,
-            ids,
-            ids,
-            prefix,
-            classes,
-            runs=TwoRuns.halves(self.n),
-        )
+        return Layout(self.n, ids, ids, prefix, classes, runs=TwoRuns.halves(self.n))
 
     @property
     def least(self) -> int:

@@ -12,14 +12,7 @@ from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import choice, size
 from separatrix.tasks.text.base import QUESTION, TextItem, TextTask, short
 from separatrix.tasks.text.names import MOST, names
-from separatrix.tasks.text.templates import (
-    HOLE,
-    MOST_HOPS,
-    TEMPLATES,
-    Relation,
-    Stage,
-    partner,
-)
+from separatrix.tasks.text.templates import HOLE, MOST_HOPS, TEMPLATES, Relation, Stage, partner
 
 _CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
 _LEAST_CHAINS: Final = 3

@@ -144,7 +144,7 @@ FAMILY: Final = Template(
         youngest daughter, youngest son
         favourite niece, favourite nephew
         """
-    ),
+    )
 )
 
 PLACES: Final = Template(
@@ -247,7 +247,7 @@ the sea of _
   S lies in O. | the sea around S | In which sea is S?
   S trades across O. | the trading sea of S | What is the trading sea of S?
 """
-    ),
+    )
 )
 
 BOOKS: Final = Template(
@@ -282,7 +282,7 @@ the stream _
   S is drained by O. | the stream that drains S | Which stream drains S?
   S was flooded by O. | the stream that flooded S | Which stream flooded S?
 """
-    ),
+    )
 )
 
 TEMPLATES: Final = (FAMILY, PLACES, WORK, BOXES, BOOKS)
