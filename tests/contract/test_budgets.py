@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (2_655, 2_600),
     "training": (5_271, 3_800),
     "findings": (1_912, 1_800),
-    "cli": (7_315, 4_000),
+    "cli": (7_301, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -100,7 +100,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _misused(error: click.ClickException, command: str) -> str:
-    """A wrong use of a command in one line: what is wrong, and what to type."""
     if isinstance(error, click.NoSuchOption):
         name = error.option_name.partition("=")[0]
         if name in FORMER:

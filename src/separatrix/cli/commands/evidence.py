@@ -21,7 +21,7 @@ from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.progress import bar, seconds_of
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import resolve
-from separatrix.tasks import Task, parse_task, sizes_of
+from separatrix.tasks import Task, parse_task
 
 if TYPE_CHECKING:
     from separatrix.checks.verify import Checked
@@ -55,7 +55,7 @@ def construct(asked: Asked) -> Answer:
         name = built.save(folder).name
         checkpoint = write_stock(built, stock, folder) if stock else None
         data = {"file": str(asked.out / name)} | built.to_json()
-    said = _fitted(asked.task, wanted)
+    said: list[str] = []
     if checkpoint:
         start, remarks = checkpoint.start, list(checkpoint.remarks)
         data["checkpoint"] = {"model_type": checkpoint.name, "start": start, "remarks": remarks}
@@ -66,14 +66,6 @@ def construct(asked: Asked) -> Answer:
         )
         said += [f"  {remark}" for remark in remarks]
     return Told(data, built.document() + Document(*map(Line, said), _written(asked.out / name)))
-
-
-def _fitted(text: str, task: Task) -> list[str]:
-    """Of an n that a text asks for and a task keeps no size of: how near its prompts come."""
-    asked = sizes_of(text).get("n", 0)
-    if "n" in task.sizes() or asked <= task.length:
-        return []
-    return [f"n = {task.length:,} is the largest of at most {asked:,} tokens"]
 
 
 def _written(path: Path) -> Line:

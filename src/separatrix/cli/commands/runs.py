@@ -60,7 +60,6 @@ class Rows(Told):
 
 
 def _list(asked: Asked) -> Told:
-    """In the order in which they came."""
     sweep, status, sort, limit = asked.sweep, asked.status, asked.sort, asked.limit
     with opened(asked.store, sweep) as kept:
         if asked.as_json:
@@ -84,7 +83,6 @@ def _show(key: str, store: Path) -> Told:
 
 
 def _export(file: Path, asked: Asked) -> Told:
-    """All runs as one table."""
     from separatrix.training.sweeps.exporting import check_output, write_runs
 
     check_output(file)

@@ -188,7 +188,6 @@ def _standing(run: Run) -> Callable[[Trainer], list[str]]:
 
 
 def _document(trained: Trained, out: Path) -> Document:
-    """What came out, and what to do with it."""
     from separatrix.cli.report.run import ended, measured_rows
 
     run, outcome, place = trained.run, trained.outcome, quote(str(out))

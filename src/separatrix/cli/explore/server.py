@@ -106,7 +106,6 @@ class Handler(BaseHTTPRequestHandler):
         return False
 
     def _question(self, body: bytes) -> Question | None:
-        """The question in a body; None for what is none."""
         try:
             asked = json.loads(body)
         except (ValueError, RecursionError):

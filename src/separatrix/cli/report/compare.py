@@ -129,7 +129,6 @@ def compared_why_document(
 
 
 def _table(cards: Sequence[CardFacts], rows: Sequence[Aligned]) -> Table:
-    """The rows in their parts, a column for each model."""
     cells: list[Cells | str] = []
     for part, own in groupby(rows, lambda row: row.part):
         cells += [part, *((f"  {row.label}", *row.cells) for row in own)]
