@@ -38,7 +38,7 @@ pictures:
   steps: {title: Steps, cells: [full, linear]}
 ---
 
-Full attention keeps all. {{median("full") > median("linear") and apart}}
+Full attention keeps all. {{median("full") > median("linear")}}
 
 - It solved it with {{solved("full")}} of {{seeds("full")}} seeds, in {{steps("full")}} steps.
 

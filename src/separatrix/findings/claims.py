@@ -1,6 +1,6 @@
 """Claims in the text of a page: `{{...}}` is computed from the rows, or the page fails.
 
-    Every seed is sooner with the full layer last. {{steps("end") < steps("start") and apart}}
+    The median seed is sooner with the full layer last. {{steps("end") < steps("start")}}
     It took {{steps("end")}} steps.
 
 Comparisons are a claim: where they hold they leave no trace, and where not, the page fails. A
@@ -111,8 +111,6 @@ class _Claim:
                 values = [self.value(part) for part in (node.left, *node.comparators)]
                 signs = [_COMPARE[type(sign)] for sign in node.ops]
                 return all(sign(*two) for sign, two in zip(signs, pairwise(values), strict=True))
-            case ast.Name(id="apart"):
-                return self._apart()
             case ast.Call(func=ast.Name(id="p"), args=[ast.Constant(one), ast.Constant(other)]):
                 return self._p(self._cell(one), self._cell(other))
             case ast.Call(func=ast.Name(id=name), args=[ast.Constant(of)]) if name in _OF_CELL:
@@ -123,7 +121,7 @@ class _Claim:
             case _:
                 raise SpecError(
                     f"{self.said}: `{ast.unparse(node)}` says nothing; a claim has"
-                    f" {', '.join(_OF_CELL)} of a cell in quotes, p(ahead, behind), apart, numbers,"
+                    f" {', '.join(_OF_CELL)} of a cell in quotes, p(ahead, behind), numbers,"
                     " comparisons, and"
                 )
 
@@ -143,13 +141,3 @@ class _Claim:
             where = f" in {self.said}"
             raise UnknownNameError.of("cell", str(name)[:80], cells, where=where)
         return self.cells.setdefault(str(name), cells[str(name)])
-
-    def _apart(self) -> bool:
-        """Whether every seed of one of the claim's two cells is before every seed of the other: in
-        steps to solve where the claim is about these, else in accuracy.
-        """
-        if len(self.cells) != 2:
-            raise SpecError(f"{self.said}: `apart` is of two cells, named before it")
-        timed = re.search(r"\b(steps|solved)\(", self.said)
-        one, other = (cell.to_solve if timed else cell.accuracies for cell in self.cells.values())
-        return max(one) < min(other) or max(other) < min(one)

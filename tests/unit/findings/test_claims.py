@@ -30,8 +30,8 @@ def filled(text: str, stop_at: float = 0.995) -> str:
 @each(
     "claim",
     [
-        'median("full") > median("linear") and apart',
-        'steps("full") < steps("linear") and apart',
+        'median("full") > median("linear")',
+        'steps("full") < steps("linear") and solved("full") == 3',
         'solved("full") == seeds("full") == 3',
         'median("near") == 0.998 and seeds("near") > solved("near")',
         'p("full", "linear") <= 0.05',
@@ -52,7 +52,7 @@ def test_numbers_are_printed() -> None:
     "claim",
     [
         'median("full") < median("linear")',
-        'steps("full") < steps("near") and apart',
+        'steps("full") < steps("near") and solved("near") == 3',
         'solved("near") == 3',
         # it is shown, of the other one
         'p("linear", "full") <= 0.05',
@@ -71,12 +71,11 @@ def test_a_claim_that_the_rows_do_not_bear_fails_the_page(claim: str) -> None:
         ('p("linear", "near") < 1', "was not named before"),
         ('p("full", "near") < 1', "the contrast is open"),
         ('mean("full") > 0', "says nothing"),
-        ('solved("full") == 3 or apart', "says nothing"),
+        ('solved("full") == 3 or True', "says nothing"),
         ('solved("full") and steps("full") < 900', "a number is no claim"),
         ("True", "says nothing"),
         ("3 > 2", "whatever was measured"),
         ("8", "whatever was measured"),
-        ("apart", "two cells"),
         ('median("full") >', "cannot be read"),
         ('__import__("os").system("true") == 0', "says nothing"),
         ('[x for x in "ab"] == 1', "says nothing"),
