@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flint import arb, ctx, fmpz
 
@@ -30,30 +29,16 @@ def _bits(part: Mechanism) -> int:
     return width * max(NumberFormat(name).bits for name in part.formats)
 
 
-@dataclass(frozen=True)
-class Bite:
-    """n = base^(2^exponent)."""
-
-    base: int
-    exponent: int
-
-    @property
-    def log2(self) -> str:
-        """log2 n: an integer where the base is a power of two, else a decimal enclosure's
-        midpoint; a formula where that is too long to write.
-        """
-        if self.exponent > MOST_WRITTEN:
-            return f"log2({self.base}) x 2^{self.exponent}"
-        # log2 n = 2^exponent log2 base: a shift where the base is a power of two
-        if self.base & (self.base - 1) == 0:
-            return str((self.base.bit_length() - 1) << self.exponent)
-        with ctx.workprec(64 + self.exponent):
-            return (arb(fmpz(self.base)).log() / arb.const_log2() * (arb(2) ** self.exponent)).str(
-                8, radius=False
-            )
-
-    def __str__(self) -> str:
-        return f"{self.base:,}^(2^{self.exponent})"
+def log2_of(base: int, exponent: int) -> str:
+    """log2 of base^(2^exponent): an integer where the base is a power of two, else the middle of a
+    ball; a formula where that is too long to write.
+    """
+    if exponent > MOST_WRITTEN:
+        return f"log2({base}) x 2^{exponent}"
+    if base & (base - 1) == 0:
+        return str((base.bit_length() - 1) << exponent)
+    with ctx.workprec(64 + exponent):
+        return (arb(fmpz(base)).log() / arb.const_log2() * arb(2) ** exponent).str(8, radius=False)
 
 
 class Asymptotic(Theorem):
@@ -81,15 +66,15 @@ class Asymptotic(Theorem):
         if found is None:
             return None
         steps, exponent = found
-        bite = Bite(hdp(architecture), exponent)
-        digits = bite.log2
+        base = hdp(architecture)
+        digits = log2_of(base, exponent)
         short = digits if len(digits) <= 40 or not digits.isdigit() else f"10^{len(digits) - 1}"
         sentence = (
             "asymptotic, nothing is shown at this size: its bound needs Hdp <="
-            f" n^(2^-{exponent}), and with Hdp = {bite.base:,} it would bite at n = {bite}, that is"
-            f" log2 n = {'about ' * (short != digits)}{short}"
+            f" n^(2^-{exponent}), and with Hdp = {base:,} it would bite at n ="
+            f" {base:,}^(2^{exponent}), that is log2 n = {'about ' * (short != digits)}{short}"
         )
-        numbers = {"Hdp": bite.base, "exponent": exponent, "steps": steps}
+        numbers = {"Hdp": base, "exponent": exponent, "steps": steps}
         return self.verdict(architecture, task, "OPEN", sentence, log2_n=digits, numbers=numbers)
 
 
