@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_939, 2_600),
     "stacks": (9_184, 5_600),
     "tasks": (11_830, 8_600),
-    "theory": (8_267, 6_000),
+    "theory": (8_271, 6_000),
     "protocols": (921, 921),
     "cards": (3_560, 3_560),
     "mixers": (8_837, 7_200),
@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_420, 6_200),
     "checks": (2_655, 2_600),
     "training": (5_271, 3_800),
-    "findings": (1_906, 1_800),
+    "findings": (1_907, 1_800),
     "cli": (7_301, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

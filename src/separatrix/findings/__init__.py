@@ -18,8 +18,6 @@ ASKED: dict[str, str] = {
     "length": "How far beyond the lengths that training shows do recurrences and full attention"
     " solve state tracking, recall and copying?",
     "cot": "Does writing the steps down make up for layers, and does a hybrid need fewer of them?",
-    "recurrence-ablation": "If a recurrent layer is replaced by attention to no more tokens than"
-    " take as many bits as its state, what is lost?",
     "shift": "Does a stack that was trained on prompts of one distribution answer those of"
     " another?",
     "state-tracking": "Which layers learn to follow a state that every token may change, and do"
