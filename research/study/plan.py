@@ -292,8 +292,12 @@ def cells(rows):
     for task, where in (("recall", "1-end"), ("compose", "2-spread"), ("parity", "none")):
         for cheap in ("gdn64", "window64"):
             yield from outlook(task, cheap, where)
-    for task, full in (("shift-recall8", "all"), ("shift-parity20", "2-spread")):
-        for where in dict.fromkeys(("none", "1-end", "2-spread", full)):
+    # those that contrasts name first
+    for task, named, others in (
+        ("shift-recall8", ("1-end", "all"), ("none", "2-spread")),
+        ("shift-parity20", ("none", "1-end"), ("2-spread",)),
+    ):
+        for where in (*named, *others):
             yield from outlook(task, "gdn64", where, conv="every", positions=" @ positions=none")
     # 9. one full layer and many others
     for task in ("recall", "compose"):
