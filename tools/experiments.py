@@ -160,7 +160,7 @@ def study(most: int | None, date: str) -> Table:
     Runs that choose a rate only are left out, and cells that are still being trained.
     """
     rows = list(checked_lines(ROWS, most))
-    own = [row for row in ended(rows) if not row["cell"].startswith("scout-")]
+    own = [row for row in ended(rows) if not row["cell"].startswith(("scout-", "again-"))]
     kept: dict[str, list[tuple[Run, Outcome]]] = {}
     for row in own:
         if not row["cell"].endswith("-rates"):

@@ -22,8 +22,6 @@ ASKED: dict[str, str] = {
     " another?",
     "state-tracking": "Which layers learn to follow a state that every token may change, and do"
     " they follow it in longer prompts?",
-    "sparse-capacity": "How accurately does one (B, k)-sparse layer answer 2-Sum, against the size"
-    " of its blocks, the bits of a block's message and the blocks it opens?",
     "multi-layer-sparse": "Does a second (B, k)-sparse layer answer 2-Sum where one does not?",
     "head-wise": "At equal cache and parameters, do heads of both kinds in every layer learn more"
     " than layers of one kind each?",
