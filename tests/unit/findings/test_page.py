@@ -197,7 +197,7 @@ def test_the_studys_page_stands_on_its_rows() -> None:
     results = of_lines(checked_lines(rows))
     assert text(study, results, {})
     found = contrasts(study.contrasts, results)
-    assert [*Counter(x.contrast.question for x in found).values()] == [7, 4, 3, 2]
+    assert [*Counter(x.contrast.question for x in found).values()] == [9, 4, 3, 2]
 
 
 def test_a_page_names_its_pictures(tmp_path: Path) -> None:
