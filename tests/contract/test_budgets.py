@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_420, 6_200),
     "checks": (2_655, 2_600),
     "training": (5_271, 3_800),
-    "findings": (1_917, 1_800),
+    "findings": (1_921, 1_800),
     "cli": (7_301, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

@@ -66,25 +66,26 @@ def line(cell: Cell, grey: str) -> tuple[str, ...]:
     )
 
 
-def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
-    """Each cell's line, and why it is grey ("" where it is not); runs that choose a rate only are
-    left out where others have seeds enough.
+def lines(results: Results, named: Sequence[str] = ()) -> list[tuple[tuple[str, ...], str]]:
+    """Each cell's line, and why it is grey ("" where it is not); of the cells named, `*` for any
+    letters, or, behind `!`, of all others. Runs that choose a rate only are left out where others
+    have seeds enough.
     """
-    most = max((len(cell.seeds) for cell in results.cells.values()), default=0)
-    kept = [cell for cell in results.cells.values() if len(cell.seeds) >= min(most, LEAST_SEEDS)]
+    without = [one[1:] for one in named if one.startswith("!")]
+    of = [one for one in named if not one.startswith("!")] or ["*"]
+    least = min(LEAST_SEEDS, max((len(cell.seeds) for cell in results.cells.values()), default=0))
+    kept = [
+        cell
+        for cell in results.cells.values()
+        if len(cell.seeds) >= least and _any(cell.name, of) and not _any(cell.name, without)
+    ]
     return [(line(cell, grey := results.grey(cell)), grey) for cell in kept]
 
 
 def markdown(results: Results, named: Sequence[str] = ()) -> str:
-    """The table, what is grey in italics: of the cells named, `*` for any letters, or, behind `!`,
-    of all others.
-    """
+    """The table of `lines`, what is grey in italics."""
     rows: list[tuple[str, ...]] = [COLUMNS, ("---",) * len(COLUMNS)]
-    for cells, grey in lines(results):
-        without = [one[1:] for one in named if one.startswith("!")]
-        of = [one for one in named if not one.startswith("!")] or ["*"]
-        if not _any(cells[0], of) or _any(cells[0], without):
-            continue
+    for cells, grey in lines(results, named):
         said = map(plain, cells)
         rows.append(tuple(f"<i>{one}</i>" if grey and one else one for one in said))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -164,9 +165,8 @@ def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> 
         known[words] = markdown(results, words.split()[1:])
     tested = {frozenset(x.contrast[:2]): (x.p, x.ahead) for x in found if x.p is not None}
     claims = Claims(results, tested, f"{experiment.name}.md")
-    return claims.fill(
-        experiment.text, {**known, **dict.fromkeys(pictures(experiment), ""), **parts}
-    )
+    known |= dict.fromkeys(pictures(experiment), "")
+    return claims.fill(experiment.text, {**known, **parts})
 
 
 def section(experiment: Experiment, results: Results, *said: str, folder: str, heading: str) -> str:
