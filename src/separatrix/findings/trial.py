@@ -59,6 +59,10 @@ class Trial:
     steps: int
     seeds: int
 
+    @property
+    def searched(self) -> int:
+        return max(1, self.steps // 2)
+
     def rules(self) -> list[str]:
         """How all was scaled, and what that lost, a sentence each."""
         small = "" if self.asked == self.task else f" as {self.task.spec}"
@@ -67,7 +71,7 @@ class Trial:
             f"task: {self.asked.spec}{small}, {self.task.length:,} tokens",
             f"every model: width {WIDTH}, MLP {HIDDEN}, batch {BATCH}, Muon, at most {self.steps:,}"
             f" steps, {self.seeds} seeds; rate among {rates}, chosen on {len(RATE_SEEDS)} other"
-            f" seeds in at most {counted_as(max(1, self.steps // 2), 'step')}",
+            f" seeds in at most {counted_as(self.searched, 'step')}",
         ]
         ids = {name: own.vocabulary for name, own in self.own.items() if own.vocabulary is not None}
         if len(set(ids.values())) > 1:
@@ -116,7 +120,7 @@ class Trial:
     def search(self) -> Experiment:
         """The runs that choose rates."""
         axes = {"grid": {"learning_rate": list(RATES)}, "seeds": list(RATE_SEEDS)}
-        return self._experiment("trial-rates", max(1, self.steps // 2), {}, axes)
+        return self._experiment("trial-rates", self.searched, {}, axes)
 
     def compared(self, rates: Mapping[str, float]) -> Experiment:
         """The runs that are compared, each layout at its own rate; every pair is a contrast."""
