@@ -229,6 +229,7 @@ def cells(rows):
 
 
 def study(rows):
+    """All cells but those."""
 
     def pair(task, cheap="gdn", where="1-end", conv="cheap", layers=8, seeds=8):
         cell = dict(

@@ -96,8 +96,10 @@ def test_the_rows_bear_its_claims(name: str) -> None:
     text(one, results, {})
 
 
-AGAIN = {"compose-gdn-8-all-every", "compose-window64-8-2-spread-cheap-2400"} | {
-    "compose-window-8-2-spread-cheap"
+AGAIN = {
+    "compose-gdn-8-all-every",
+    "compose-window-8-2-spread-cheap",
+    "compose-window64-8-2-spread-cheap-2400",
 }
 """The cells drawn at random that were trained to the end once more, with other seeds."""
 

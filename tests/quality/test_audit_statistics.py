@@ -433,8 +433,10 @@ def test_printed() -> None:
         "drawn)",
     ]
     assert legend(found).cells == [("constant", "nothing"), ("counts", "all")]
-    assert outcome(found) in lines
-    assert any(line.startswith("eva:n=2: LEAK; counts above ") for line in lines)
+    # what a level is stands below, in two lines
+    assert lines[-3] == outcome(found)
+    assert lines[-3].startswith("eva:n=2: LEAK; counts above ")
+    assert lines[-2].startswith("level: ")
 
 
 @each(
